@@ -1,0 +1,1 @@
+"""One thin module per verb: parse, one library call, print."""

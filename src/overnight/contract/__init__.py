@@ -1,0 +1,1 @@
+"""From a draft to eight approvals: the terms that every candidate is judged by."""

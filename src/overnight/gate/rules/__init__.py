@@ -1,0 +1,1 @@
+"""One refusal per file."""

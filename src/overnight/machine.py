@@ -1,0 +1,115 @@
+"""The real machine: time, disk and processes by the operating system's own calls.
+
+The only module that talks to the kernel about them, so that everything above can
+be run on a simulated machine that crashes at any moment.
+"""
+
+import fcntl
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+
+from overnight.ports import Finished
+
+_FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
+
+
+class RealMachine:
+    """See `ports.Machine` for what each call promises."""
+
+    def now(self) -> float:
+        """See the port."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """See the port."""
+        return time.monotonic()
+
+    def open(self, path: str, flags: int, mode: int = 0o644) -> int:
+        """See the port."""
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+
+    def close(self, fd: int) -> None:
+        """See the port."""
+        os.close(fd)
+
+    def read(self, path: str) -> bytes | None:
+        """See the port."""
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def write(self, fd: int, data: bytes) -> int:
+        """See the port."""
+        return os.write(fd, data)
+
+    def pwrite(self, fd: int, data: bytes, offset: int) -> int:
+        """See the port."""
+        return os.pwrite(fd, data, offset)
+
+    def size(self, fd: int) -> int:
+        """See the port."""
+        return os.fstat(fd).st_size
+
+    def truncate(self, fd: int, size: int) -> None:
+        """See the port."""
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        """See the port."""
+        if _FULL_SYNC is not None:
+            fcntl.fcntl(fd, _FULL_SYNC)
+        else:
+            os.fdatasync(fd)
+
+    def sync_folder(self, path: str) -> None:
+        """See the port."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def replace(self, source: str, target: str) -> None:
+        """See the port."""
+        os.replace(source, target)
+
+    def unlink(self, path: str) -> None:
+        """See the port."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+
+    def make_folder(self, path: str) -> None:
+        """See the port."""
+        os.makedirs(path, exist_ok=True)
+
+    def lock(self, fd: int) -> bool:
+        """Take the file's `flock`; it ends with the descriptor, so a killed holder blocks nobody."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def run_process(
+        self, argv: tuple[str, ...], *, env: Mapping[str, str], stdin: bytes = b"", limit_seconds: float
+    ) -> Finished:
+        """See the port."""
+        try:
+            done = subprocess.run(
+                argv,
+                input=stdin,
+                capture_output=True,
+                env=dict(env),
+                cwd="/",
+                timeout=limit_seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise TimeoutError(f"{argv[0]} did not end within {limit_seconds:g} s") from late
+        return Finished(done.returncode, done.stdout, done.stderr)

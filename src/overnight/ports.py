@@ -1,0 +1,106 @@
+"""Every extension point, in one file. To extend the engine, implement one of these."""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+
+class Finished(NamedTuple):
+    """How a short helper process ended, with what it printed."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Clock(Protocol):
+    """Time. `now` is for people and may jump; `monotonic` is for budgets and never goes back."""
+
+    def now(self) -> float:
+        """Seconds since 1970, UTC. An annotation: nothing is ordered or limited by it."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary moment of this boot. Never stored."""
+        ...
+
+
+class Disk(Protocol):
+    """The few calls by which anything durable is written. Paths are plain strings.
+
+    Every call may raise `OSError`, and a crash may come before, inside or after
+    it. What was written is only certain after `sync`; a name that was created,
+    replaced or removed is only certain after `sync_folder`.
+    """
+
+    def open(self, path: str, flags: int, mode: int = 0o644) -> int:
+        """Open a file, with the flags of `os.open`, never inherited by children."""
+        ...
+
+    def close(self, fd: int) -> None:
+        """Close a descriptor, and let go of its lock."""
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """Read a whole file, or return None where there is none."""
+        ...
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Write at the end of a file opened for append; may write less than asked."""
+        ...
+
+    def pwrite(self, fd: int, data: bytes, offset: int) -> int:
+        """Write in place; may write less than asked."""
+        ...
+
+    def size(self, fd: int) -> int:
+        """Tell the length of an open file in bytes."""
+        ...
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut an open file to a length."""
+        ...
+
+    def sync(self, fd: int) -> None:
+        """Return only when the file's bytes and length are on stable storage."""
+        ...
+
+    def sync_folder(self, path: str) -> None:
+        """Return only when the names in a folder are on stable storage."""
+        ...
+
+    def replace(self, source: str, target: str) -> None:
+        """Rename, replacing the target in one step."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a name; a missing one is no error."""
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder and its parents; an existing one is no error."""
+        ...
+
+    def lock(self, fd: int) -> bool:
+        """Take the exclusive lock of an open file; False when another process has it."""
+        ...
+
+
+class Processes(Protocol):
+    """Starting other programs. `tests/rules/test_spawns.py` lists the modules that may."""
+
+    def run_process(
+        self, argv: tuple[str, ...], *, env: Mapping[str, str], stdin: bytes = b"", limit_seconds: float
+    ) -> Finished:
+        """Run a short helper to its end, with exactly this environment, from the root folder.
+
+        A helper that overstays is killed, and `TimeoutError` is raised.
+        """
+        ...
+
+
+class Machine(Clock, Disk, Processes, Protocol):
+    """Time, disk and processes: the one port between the engine and the world.
+
+    The real one is `overnight.machine.RealMachine`; the one that crashes, fills
+    up and cuts the power on demand is `overnight.testing.simulated`.
+    """

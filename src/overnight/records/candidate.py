@@ -1,0 +1,47 @@
+"""A proposed change, pinned to one git tree."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from overnight.records.codec import AtLeast, CandidateId, Digest, ObjectId
+from overnight.records.proposal import Proposal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One path that differs between the tip and the candidate."""
+
+    path: str
+    """The path inside the tree, as git names it."""
+    old_mode: str
+    """Git's mode before; `000000` where the path is new."""
+    new_mode: str
+    """Git's mode after; `000000` where the path is gone."""
+    old_blob: ObjectId
+    """The object before."""
+    new_blob: ObjectId
+    """The object after."""
+    new_bytes: Annotated[int, AtLeast(0)]
+    """The size of the object after."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One hypothesis, one git tree. What is checked, approved and run is this tree and no other."""
+
+    SCHEMA: ClassVar[str] = "overnight/candidate/1"
+
+    id: CandidateId
+    """Given by the engine, in order."""
+    proposal: Proposal
+    """The idea it carries."""
+    base: ObjectId
+    """The commit it was built on: the tip of that moment."""
+    commit: ObjectId
+    """Its own commit in the candidate store."""
+    tree: ObjectId
+    """The tree of that commit: what is run."""
+    changes: tuple[Change, ...]
+    """Every path that differs from the base."""
+    contract: Digest
+    """The contract under which it was drafted."""

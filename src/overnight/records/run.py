@@ -1,0 +1,60 @@
+"""One training with one train seed: what was launched, and how it ended."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from overnight.records.codec import AtLeast, CandidateId, Digest, Items, Name, ObjectId, RunId, Sentence
+
+
+class Outcome(StrEnum):
+    """How a run ended. A crash is an outcome without a number."""
+
+    COMPLETED = "completed"
+    CRASHED = "crashed"
+    OVER_BUDGET = "over_budget"
+    LOST = "lost"
+
+    def is_candidates_fault(self) -> bool:
+        """Whether the candidate, and not the machine, is to blame."""
+        return self in (Outcome.CRASHED, Outcome.OVER_BUDGET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The intent to train one candidate on one seed, written before anything starts."""
+
+    SCHEMA: ClassVar[str] = "overnight/run/1"
+
+    id: RunId
+    """Given by the engine, in order."""
+    candidate: CandidateId
+    """What is trained."""
+    tree: ObjectId
+    """The tree that is exported and run."""
+    command: Annotated[tuple[Name, ...], Items(1, 200)]
+    """The exact command."""
+    train_seed: Annotated[int, AtLeast(0)]
+    """The seed given to the trainer."""
+    contract: Digest
+    """The contract in force at launch."""
+    comparability: Digest
+    """Budget, hardware, protocol and referee: results with other keys are never compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How a run ended, as its supervisor saw it."""
+
+    SCHEMA: ClassVar[str] = "overnight/run-end/1"
+
+    run: RunId
+    """Which run."""
+    outcome: Outcome
+    """How it ended."""
+    because: Sentence
+    """The sentence; for a crash, its failure signature."""
+    wall_seconds: Annotated[float, AtLeast(0)]
+    """How long it took, by the supervisor's clock."""
+    exit_status: int | None = None
+    """The process's exit status, or null where there was none."""

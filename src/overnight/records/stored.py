@@ -1,0 +1,49 @@
+"""Every record that may stand in a file of its own, by its schema name."""
+
+from typing import Any
+
+from overnight.records.approval import Approval, LoopEntry
+from overnight.records.audit import ResultAudit
+from overnight.records.candidate import Candidate
+from overnight.records.contract import Contract
+from overnight.records.curriculum import CurriculumCandidate
+from overnight.records.decision import Decision
+from overnight.records.entry import Created, Entry, Note, Validation
+from overnight.records.evidence import Evidence, Verification
+from overnight.records.metric import MetricSpec
+from overnight.records.probe import RandomizationProbe
+from overnight.records.proposal import Proposal, View
+from overnight.records.queue import QueueManifest
+from overnight.records.reflection import RewardReflection
+from overnight.records.refusal import Refusal
+from overnight.records.run import Run, RunEnd
+from overnight.records.status import Status
+
+STORED: dict[str, Any] = {
+    kind.SCHEMA: kind
+    for kind in (
+        Approval,
+        Candidate,
+        Contract,
+        Created,
+        CurriculumCandidate,
+        Decision,
+        Entry,
+        Evidence,
+        LoopEntry,
+        MetricSpec,
+        Note,
+        Proposal,
+        QueueManifest,
+        RandomizationProbe,
+        Refusal,
+        ResultAudit,
+        RewardReflection,
+        Run,
+        RunEnd,
+        Status,
+        Validation,
+        Verification,
+        View,
+    )
+}

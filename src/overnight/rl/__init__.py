@@ -1,0 +1,1 @@
+"""Built-in training: what a candidate of the `params` preset runs."""

@@ -1,0 +1,1 @@
+"""One trainer a file, each with its declared parameter space beside it."""

@@ -1,0 +1,124 @@
+"""One study, open for reading or for writing."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Self
+
+from overnight.errors import Refused, UserError, did_you_mean
+from overnight.ports import Machine
+from overnight.records.codec import dumps
+from overnight.records.entry import KIND_OF, Payload
+from overnight.records.lifecycle import Actor
+from overnight.study import ledger as ledger_file
+from overnight.study import yaml
+from overnight.study.durable import make_folder, write_file
+from overnight.study.fold import apply, fold, raw, status
+from overnight.study.layout import Root, StudyFolder, find_root
+from overnight.study.ledger import Ledger, RawEntry
+from overnight.study.state import StudyState, Unlawful
+
+
+class Study:
+    """The one writer of a study. Every way to change anything is an entry."""
+
+    def __init__(self, machine: Machine, at: StudyFolder, ledger: Ledger, state: StudyState) -> None:
+        self.machine = machine
+        self.at = at
+        self.ledger = ledger
+        self.state = state
+
+    @classmethod
+    def open(cls, machine: Machine, at: StudyFolder, *, doing: str) -> Self:
+        """Take the study for writing, or say who holds it."""
+        since = machine.now()
+        holder = f"pid {os.getpid()} on {socket.gethostname()} ({doing}, since {since:.0f})"
+        ledger = Ledger.open(machine, at.folder, holder=holder)
+        try:
+            state = fold(ledger.recovered, where=str(at.ledger))
+        except BaseException:
+            ledger.close()
+            raise
+        return cls(machine, at, ledger, state)
+
+    def append(self, actor: Actor, payload: Payload) -> RawEntry:
+        """Write one fact. An unlawful one is refused and never reaches the disk."""
+        kind, data = KIND_OF[type(payload)], raw(payload)
+        try:
+            apply(self.state, {"kind": str(kind), "actor": str(actor), "data": data})
+        except Unlawful as unlawful:
+            raise Refused(f"{self.at.task.name}/{self.at.name}", (str(unlawful),)) from unlawful
+        entry = self.ledger.append(actor, kind, data)
+        self.state.head = self.ledger.head
+        return entry
+
+    def close(self) -> None:
+        """Leave the derived state behind for readers, and let go."""
+        try:
+            if self.state.task and self.state.entries == self.ledger.entries:
+                write_file(self.machine, self.at.state, dumps(status(self.state)))
+        finally:
+            self.ledger.close()
+
+    def __enter__(self) -> Self:
+        """Use the study as a context."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go, whatever happened."""
+        self.close()
+
+
+def read_state(machine: Machine, at: StudyFolder) -> StudyState:
+    """The state of a study, read without taking it: what every read-only verb uses."""
+    found = ledger_file.read_sound(machine, at.ledger, at.head)
+    if not found.entries:
+        raise UserError(str(at.folder), "holds no ledger yet", hint="`overnight init` makes a study")
+    return fold(found, where=str(at.ledger))
+
+
+def active_study(machine: Machine, start: Path) -> StudyFolder:
+    """The study that the registry names, or a sentence that says why there is none."""
+    root = find_root(start)
+    if root is None:
+        raise UserError(
+            str(start),
+            "holds no study, nor does any folder above it",
+            hint="`overnight init CartPole-v1` makes one",
+        )
+    where = str(root.registry)
+    data = yaml.load(machine.read(where) or b"", where=where)
+    if not isinstance(data, dict) or set(data) != {"task", "study"}:
+        raise UserError(
+            where, "needs exactly the keys `task` and `study`", hint="`task: cartpole`, `study: first`"
+        )
+    at = root.task(str(data["task"])).study(str(data["study"]))
+    if not at.folder.is_dir():
+        raise UserError(where, f"names {at.task.name}/{at.name}, which does not exist", hint=_known(root, at))
+    return at
+
+
+def activate(machine: Machine, at: StudyFolder) -> None:
+    """Make one study the active one."""
+    write_file(machine, at.task.root.registry, yaml.dump({"task": at.task.name, "study": at.name}).encode())
+
+
+def studies(root: Root) -> list[StudyFolder]:
+    """Every study of a project."""
+    found = sorted(root.folder.glob("tasks/*/studies/*"))
+    return [root.task(path.parent.parent.name).study(path.name) for path in found if path.is_dir()]
+
+
+def lay_out(machine: Machine, at: StudyFolder) -> None:
+    """Make a study's folders, and keep them out of the user's repository."""
+    root = at.task.root
+    make_folder(machine, root.folder)
+    if not root.gitignore.exists():
+        write_file(machine, root.gitignore, b"*\n")
+    for folder in (at.folder, at.approvals, at.candidates, at.runs, at.objects, at.audits):
+        make_folder(machine, folder)
+
+
+def _known(root: Root, at: StudyFolder) -> str:
+    names = [f"{one.task.name}/{one.name}" for one in studies(root)]
+    return did_you_mean(f"{at.task.name}/{at.name}", names) or "`overnight init` makes one"

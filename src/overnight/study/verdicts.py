@@ -1,0 +1,110 @@
+"""What each verdict does to candidates, tip and incumbent."""
+
+from collections.abc import Callable
+
+from overnight.records.contract import Clause
+from overnight.records.decision import Verdict
+from overnight.records.lifecycle import Actor, State
+from overnight.study.state import CandidateState, Data, StudyState, Unlawful, check_step
+
+
+def apply_verdict(state: StudyState, one: CandidateState, data: Data) -> None:
+    """Carry out one verdict of the judge, or raise `Unlawful` and change nothing."""
+    _VERDICTS[Verdict(data["verdict"])](state, one, data)
+
+
+def _keep(state: StudyState, one: CandidateState, data: Data) -> None:
+    if one.state is not State.COMPLETED or one.kept:
+        raise Unlawful(f"{one.id} is {one.state}{' and kept' if one.kept else ''}, so it cannot be kept.")
+    if not data["evidence"]:
+        raise Unlawful(f"{one.id} cannot be kept without evidence.")
+    if one.data["base"] != state.tip:
+        raise Unlawful(f"{one.id} was not built on the tip, so it cannot join it.")
+    one.kept = True
+    state.stack.append(one.id)
+    state.tip = one.data["commit"]
+
+
+def _reject(state: StudyState, one: CandidateState, data: Data) -> None:
+    if one.kept:
+        _undo(state, one)
+        return
+    check_step(one.state, State.REJECTED, Actor.JUDGE)
+    one.state = State.REJECTED
+
+
+def _undo(state: StudyState, one: CandidateState) -> None:
+    """A kept candidate that turns out worse leaves the tip, with everything built on it."""
+    at = state.stack.index(one.id)
+    for name in state.stack[at:]:
+        state.candidates[name].state = State.REVERTED
+        state.candidates[name].kept = False
+    del state.stack[at:]
+    state.tip = state.candidates[state.stack[-1]].data["commit"] if state.stack else state.incumbent
+
+
+def _inconclusive(state: StudyState, one: CandidateState, data: Data) -> None:
+    if one.kept:  # a certification that does not decide leaves tip and incumbent where they are
+        return
+    check_step(one.state, State.INCONCLUSIVE, Actor.JUDGE)
+    one.state = State.INCONCLUSIVE
+
+
+def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
+    if not state.stack or state.stack[-1] != one.id:
+        raise Unlawful(f"{one.id} is not the tip, and only the tip can be certified.")
+    if data["audit"] is None or not data["evidence"]:
+        raise Unlawful(f"{one.id} cannot be certified without an audit and evidence.")
+    if not (isinstance(data["gain_low"], float) and data["gain_low"] > 0):
+        raise Unlawful(f"{one.id} cannot be certified: the gain's interval does not lie above 0.")
+    broken = [found["name"] for found in data["guardrails"] if found["worse_by"] > found["margin"]]
+    if broken:
+        raise Unlawful(f"{one.id} cannot be certified: {', '.join(broken)} got worse than its margin.")
+    _guardrails_reported(state, one, data)
+    for name in state.stack:
+        check_step(state.candidates[name].state, State.ACCEPTED, Actor.JUDGE)
+    for name in state.stack:
+        state.candidates[name].state = State.ACCEPTED
+    state.stack.clear()
+    state.incumbents.append(state.incumbent)
+    state.incumbent = state.tip
+
+
+def _guardrails_reported(state: StudyState, one: CandidateState, data: Data) -> None:
+    metric = (
+        state.approvals[Clause.METRIC]["terms"] if Clause.METRIC in state.approvals else {"guardrails": []}
+    )
+    reported = {found["name"] for found in data["guardrails"]}
+    silent = [rail["name"] for rail in metric["guardrails"] if rail["name"] not in reported]
+    if silent:
+        raise Unlawful(
+            f"{one.id} cannot be certified: nothing is said about the guardrail {', '.join(silent)}."
+        )
+
+
+def _refute(state: StudyState, one: CandidateState, data: Data) -> None:
+    if one.state is State.ACCEPTED:
+        _revert_incumbent(state, one)
+        return
+    if one.id not in state.stack:
+        raise Unlawful(f"{one.id} is not part of the tip, so there is nothing to refute.")
+    _undo(state, state.candidates[state.stack[0]])
+
+
+def _revert_incumbent(state: StudyState, one: CandidateState) -> None:
+    if one.data["commit"] != state.incumbent:
+        raise Unlawful(f"{one.id} is not the incumbent, so it cannot be reverted.")
+    one.state, one.kept = State.REVERTED, False
+    for name in state.stack:
+        state.candidates[name].state, state.candidates[name].kept = State.REVERTED, False
+    state.stack.clear()
+    state.incumbent = state.tip = state.incumbents.pop()
+
+
+_VERDICTS: dict[Verdict, Callable[[StudyState, CandidateState, Data], None]] = {
+    Verdict.KEEP: _keep,
+    Verdict.REJECT: _reject,
+    Verdict.INCONCLUSIVE: _inconclusive,
+    Verdict.CERTIFIED: _certify,
+    Verdict.REFUTED: _refute,
+}

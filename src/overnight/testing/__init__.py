@@ -1,0 +1,1 @@
+"""Conformance suites and a simulated machine, shipped for whoever implements a port."""
