@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,7 @@ def operations(work: Work) -> int:
     return machine.operations + 20  # short writes make some repetitions longer
 
 
-def violations(
-    work: Work, *, seeds: int, moments: tuple[str, ...] = ("before", "half", "after")
-) -> tuple[int, int]:
+def violations(work: Work, *, seeds: int, moments: tuple[str, ...] = ("before", "half", "after")) -> tuple[int, int]:
     """Crash at every operation, and count the states and the broken promises."""
     states = broken = 0
     for at in range(1, operations(work)):
@@ -62,10 +61,8 @@ def violations(
             for seed in range(seeds):
                 machine = fresh(seed=seed, fault=Crash(at, moment))  # type: ignore[arg-type]
                 done: Acknowledged = []
-                try:
+                with suppress(PowerCut):
                     work(machine, done)
-                except PowerCut:
-                    pass
                 survivor = machine.after_kill() if seed == 0 else machine.after_power_cut(seed=seed)
                 states += 1
                 try:
@@ -88,10 +85,8 @@ def test_a_disk_error_at_any_call_loses_nothing_acknowledged(code: int) -> None:
         for seed in range(6):
             machine = fresh(seed=seed, fault=Failure(at, code))
             done: Acknowledged = []
-            try:
+            with suppress(DiskTrouble):
                 work(machine, done)
-            except DiskTrouble:
-                pass
             recover(machine.after_kill(), done)
             recover(machine.after_power_cut(seed=seed), done)
 
@@ -161,9 +156,7 @@ def _anchor_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _one_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     put = anchor.put
-    monkeypatch.setattr(
-        anchor, "put", lambda disk, fd, mark: put(disk, fd, mark._replace(writes=mark.writes * 2))
-    )
+    monkeypatch.setattr(anchor, "put", lambda disk, fd, mark: put(disk, fd, mark._replace(writes=mark.writes * 2)))
 
 
 def _torn_create(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,10 +213,8 @@ def test_a_replaced_file_is_the_old_one_or_the_new_one() -> None:
             for seed in range(8):
                 machine = fresh(seed=seed, fault=Crash(at, moment))
                 done: Acknowledged = []
-                try:
+                with suppress(PowerCut):
                     whole_file(machine, done)
-                except PowerCut:
-                    pass
                 found = machine.after_power_cut(seed=seed).read(str(FOLDER / "file"))
                 allowed = {f"{number}".encode() * 300 for number in range(max(len(done) - 1, 0), 3)}
                 assert found in allowed | ({None} if not done else set())

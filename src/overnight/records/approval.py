@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from overnight.records.codec import Digest, Length, Name
+from overnight.records.codec import CandidateId, Digest, Length, Name, ObjectId
 from overnight.records.contract import Clause
 
 
@@ -55,3 +55,21 @@ class LoopEntry:
     """The login name of whoever started it."""
     strength: Strength
     """How the word was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permit:
+    """One candidate, approved by itself: what the standing approval does not cover."""
+
+    SCHEMA: ClassVar[str] = "overnight/permit/1"
+
+    candidate: CandidateId
+    """Which candidate."""
+    tree: ObjectId
+    """The tree that was approved; no other is."""
+    contract: Digest
+    """The contract under which it was approved."""
+    approver: Name
+    """The login name of whoever approved."""
+    strength: Strength
+    """How the approval was given."""

@@ -152,9 +152,7 @@ def loads(kind: type[V], text: bytes | str, *, where: str) -> V:
     """Read a record from a file of its own, which must name the record's schema."""
     data = strict_json.parse(text, where=where)
     if not isinstance(data, dict) or "schema" not in data:
-        raise UserError(
-            where, "has no `schema` key", hint=f'its first key should be "schema": "{kind.SCHEMA}"'
-        )
+        raise UserError(where, "has no `schema` key", hint=f'its first key should be "schema": "{kind.SCHEMA}"')
     check_schema(data.pop("schema"), kind.SCHEMA, where=where)
     return decode(kind, data, where=where)
 
@@ -391,9 +389,7 @@ def _record(kind: Any) -> Reader:  # noqa: ANN401 - any dataclass
         for key, item in data.items():
             inner = readers.get(key)
             if inner is None:
-                raise Misfit(
-                    (str(key)[:80],), "is not a known key", hint=did_you_mean(str(key)[:80], readers)
-                )
+                raise Misfit((str(key)[:80],), "is not a known key", hint=did_you_mean(str(key)[:80], readers))
             try:
                 found[key] = inner(item)
             except Misfit as misfit:

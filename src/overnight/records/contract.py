@@ -1,6 +1,6 @@
 """The terms of a study: eight clauses, each approved on its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -10,6 +10,7 @@ from overnight.records.codec import (
     Above,
     AtLeast,
     AtMost,
+    Digest,
     Items,
     Length,
     Misfit,
@@ -38,7 +39,7 @@ class Clause(StrEnum):
 
 CALLED = {
     Clause.TASK: "task definition",
-    Clause.METRIC: "metric and guardrails",
+    Clause.METRIC: "metric with its guardrails",
     Clause.SCOPE: "scope of change",
     Clause.BUDGET: "budget",
     Clause.HARDWARE: "hardware target",
@@ -172,19 +173,15 @@ class Evaluation:
     """The weakest isolation under which a result counts."""
 
 
-Kind = Literal[
-    "hyperparameter", "algorithm", "network", "reward", "curriculum", "randomization", "environment", "code"
-]
+Kind = Literal["hyperparameter", "algorithm", "network", "reward", "curriculum", "randomization", "environment", "code"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Automation:
-    """Which candidates run without being asked about one by one."""
+    """The standing approval: which candidates run without being asked about one by one."""
 
-    mode: Literal["standing", "each"]
-    """`standing`: every candidate inside the class is approved now; `each`: every one is asked."""
     max_candidates: Annotated[int, AtLeast(0), AtMost(1_000_000)]
-    """How many candidates the standing approval covers."""
+    """How many candidates of the class it covers; later ones need a permit each, and 0 covers none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,9 +269,19 @@ class Contract:
 
     def comparability(self) -> str:
         """The key that two results must share before they may be compared."""
-        return digest(
-            (self.budget.stop_unit, self.budget.stop_amount, self.hardware, self.evaluation, self.task.env)
-        )
+        return digest((self.budget.stop_unit, self.budget.stop_amount, self.hardware, self.evaluation, self.task.env))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractLock:
+    """The digests of the terms as they were last approved, for people and for version control."""
+
+    SCHEMA: ClassVar[str] = "overnight/contract-lock/1"
+
+    contract: Digest | None
+    """Digest of the whole contract; null while a clause is unknown."""
+    clauses: Mapping[str, Digest]
+    """Digest of each approved clause."""
 
 
 def _matches(path: str, glob: str) -> bool:

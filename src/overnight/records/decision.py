@@ -84,6 +84,4 @@ class Decision:
             raise Misfit(("audit",), "is null, but a certified gain has passed an audit")
         broken = [finding.name for finding in self.guardrails if not finding.holds()]
         if broken:
-            raise Misfit(
-                ("guardrails",), f"says that {', '.join(broken)} got worse, so nothing can be certified"
-            )
+            raise Misfit(("guardrails",), f"says that {', '.join(broken)} got worse, so nothing can be certified")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from overnight.records.approval import Approval, LoopEntry
+from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.candidate import Candidate
 from overnight.records.codec import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.decision import Decision
@@ -22,6 +22,7 @@ class Kind(StrEnum):
     APPROVED = "approved"
     ENTERED = "entered"
     DRAFTED = "drafted"
+    PERMITTED = "permitted"
     REFUSED = "refused"
     VALIDATED = "validated"
     LAUNCHED = "launched"
@@ -81,6 +82,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.APPROVED: Approval,
     Kind.ENTERED: LoopEntry,
     Kind.DRAFTED: Candidate,
+    Kind.PERMITTED: Permit,
     Kind.REFUSED: Refusal,
     Kind.VALIDATED: Validation,
     Kind.LAUNCHED: Run,
@@ -99,6 +101,7 @@ Payload = (
     | Approval
     | LoopEntry
     | Candidate
+    | Permit
     | Refusal
     | Validation
     | Run

@@ -58,9 +58,7 @@ class MetricSpec:
     def __post_init__(self) -> None:
         """Refuse an empty range, and the training reward as a silent objective."""
         if self.lowest is not None and self.highest is not None and self.lowest >= self.highest:
-            raise Misfit(
-                ("lowest",), f"is {show(self.lowest)}, but it must be below `highest`, {show(self.highest)}"
-            )
+            raise Misfit(("lowest",), f"is {show(self.lowest)}, but it must be below `highest`, {show(self.highest)}")
         if self.source == "training_reward" and not self.justification.strip():
             raise Misfit(
                 ("justification",),

@@ -32,11 +32,7 @@ class RandomizationProbe:
         """Refuse a point that varies two parameters, or other parameters than the nominal ones."""
         for index, point in enumerate(self.points):
             if point.values.keys() != self.nominal.keys():
-                raise Misfit(
-                    ("points", str(index)), "does not give a value for exactly the nominal parameters"
-                )
+                raise Misfit(("points", str(index)), "does not give a value for exactly the nominal parameters")
             varied = [name for name, value in point.values.items() if value != self.nominal[name]]
             if len(varied) > 1:
-                raise Misfit(
-                    ("points", str(index)), f"varies {' and '.join(varied)}, but a probe varies one at a time"
-                )
+                raise Misfit(("points", str(index)), f"varies {' and '.join(varied)}, but a probe varies one at a time")

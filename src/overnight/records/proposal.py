@@ -35,9 +35,7 @@ class Proposal:
         if len(self.bundle) == 1:
             raise Misfit(("bundle",), "lists one change, but a bundle has at least two")
         if len(self.params) > 1 and self.bundle and len(self.bundle) < len(self.params):
-            raise Misfit(
-                ("bundle",), f"lists {len(self.bundle)} changes, but {len(self.params)} parameters change"
-            )
+            raise Misfit(("bundle",), f"lists {len(self.bundle)} changes, but {len(self.params)} parameters change")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,11 +38,7 @@ def field_sentences(kind: type) -> dict[str, str]:
     for node, after in pairwise(body):
         if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
             continue
-        if (
-            isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-            and isinstance(after.value.value, str)
-        ):
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
             found[node.target.id] = " ".join(after.value.value.split())
     return found
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from overnight.records.approval import Approval, LoopEntry
+from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
 from overnight.records.candidate import Candidate
-from overnight.records.contract import Contract
+from overnight.records.contract import Contract, ContractLock
 from overnight.records.curriculum import CurriculumCandidate
 from overnight.records.decision import Decision
 from overnight.records.entry import Created, Entry, Note, Validation
@@ -17,6 +17,7 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.space import Space
 from overnight.records.status import Status
 
 STORED: dict[str, Any] = {
@@ -25,6 +26,7 @@ STORED: dict[str, Any] = {
         Approval,
         Candidate,
         Contract,
+        ContractLock,
         Created,
         CurriculumCandidate,
         Decision,
@@ -33,6 +35,7 @@ STORED: dict[str, Any] = {
         LoopEntry,
         MetricSpec,
         Note,
+        Permit,
         Proposal,
         QueueManifest,
         RandomizationProbe,
@@ -41,6 +44,7 @@ STORED: dict[str, Any] = {
         RewardReflection,
         Run,
         RunEnd,
+        Space,
         Status,
         Validation,
         Verification,

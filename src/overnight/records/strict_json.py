@@ -50,9 +50,7 @@ def parse(text: bytes | str, *, where: str, max_bytes: int = MAX_BYTES) -> objec
 
 def canonical(data: object) -> bytes:
     """Write plain data in its one canonical form: sorted keys, no spaces, ASCII, no NaN."""
-    return json.dumps(
-        data, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
-    ).encode()
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True).encode()
 
 
 def pretty(data: object) -> bytes:

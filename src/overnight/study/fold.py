@@ -143,6 +143,13 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
     state.candidates[name] = CandidateState(name, data)
 
 
+def _permitted(state: StudyState, data: Data, actor: str) -> None:
+    only(actor, Actor.PERSON)
+    one = candidate_of(state, data)
+    check_tree(one, data)
+    one.permitted_under = data["contract"]
+
+
 def _refused(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.GATE)
     if not data["reasons"]:
@@ -180,6 +187,8 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         raise Unlawful(f"{run} may not start: nobody asked to enter the loop under this contract.")
     if one.validated_under != data["contract"]:
         raise Unlawful(f"{run} may not start: {one.id} was not validated under this contract.")
+    if data["command"] != state.approvals[Clause.BASELINE]["terms"]["command"]:
+        raise Unlawful(f"{run} may not start: its command is not the approved one.")
     state.runs[run] = RunState(data)
     one.runs.append(run)
     one.state = State.LAUNCHED
@@ -203,9 +212,7 @@ def _ended(state: StudyState, data: Data, actor: str) -> None:
 
 def _after_runs(state: StudyState, one: CandidateState) -> State:
     """What becomes of a candidate when its last open run has ended: the worst outcome decides."""
-    outcomes = {
-        Outcome(ended["outcome"]) for name in one.runs if (ended := state.runs[name].ended) is not None
-    }
+    outcomes = {Outcome(ended["outcome"]) for name in one.runs if (ended := state.runs[name].ended) is not None}
     if Outcome.COMPLETED in outcomes:
         return State.COMPLETED
     if any(outcome.is_candidates_fault() for outcome in outcomes):
@@ -248,6 +255,7 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "approved": _approved,
     "entered": _entered,
     "drafted": _drafted,
+    "permitted": _permitted,
     "refused": _refused,
     "validated": _validated,
     "launched": _launched,

@@ -70,11 +70,7 @@ def scan(data: bytes) -> Scan:
 
 def _open_line(line: bytes, head: str) -> RawEntry | str:
     """The entry of one line, or what is wrong with it."""
-    if not (
-        line.startswith(_LEAD)
-        and line[_BODY_AT - len(_MIDDLE) : _BODY_AT] == _MIDDLE
-        and line.endswith(_TAIL)
-    ):
+    if not (line.startswith(_LEAD) and line[_BODY_AT - len(_MIDDLE) : _BODY_AT] == _MIDDLE and line.endswith(_TAIL)):
         return "it is not a ledger line"
     if len(line) > MAX_LINE_BYTES:
         return f"it is longer than {MAX_LINE_BYTES:,} bytes"
@@ -101,9 +97,7 @@ def check_anchor(where: str, found: Scan, mark: Anchor | None) -> None:
     have = len(found.entries)
     if mark is None:
         if have or found.good_bytes or found.broken:
-            raise LedgerDamaged(
-                where, f"holds {have} entries but its anchor, head.json, is missing.", hint=_RESTORE
-            )
+            raise LedgerDamaged(where, f"holds {have} entries but its anchor, head.json, is missing.", hint=_RESTORE)
         return
     if have < mark.entries:
         if found.broken:
@@ -147,16 +141,12 @@ def read_sound(machine: Machine, ledger: Path, head: Path) -> Scan:
 class Ledger:
     """The one writer of a study's ledger, for as long as it holds the engine lock."""
 
-    def __init__(
-        self, machine: Machine, folder: Path, fds: tuple[int, int, int], found: Scan, mark: Anchor
-    ) -> None:
+    def __init__(self, machine: Machine, folder: Path, fds: tuple[int, int, int], found: Scan, mark: Anchor) -> None:
         self._machine = machine
         self._where = str(folder / "ledger.jsonl")
         self._lock_fd, self._fd, self._head_fd = fds
         self._size = found.good_bytes
-        self._mark = mark._replace(
-            entries=len(found.entries), head=found.hashes[-1] if found.hashes else GENESIS
-        )
+        self._mark = mark._replace(entries=len(found.entries), head=found.hashes[-1] if found.hashes else GENESIS)
         self.epoch = mark.epoch + 1
         self.recovered = found
         self._latched = ""
@@ -198,9 +188,7 @@ class Ledger:
             return cls(machine, folder, (opened[0], opened[1], opened[2]), found, mark)
         except OSError as error:
             _close_all(machine, opened)
-            raise DiskTrouble(
-                str(folder), f"the ledger could not be opened: {error.strerror or error}."
-            ) from error
+            raise DiskTrouble(str(folder), f"the ledger could not be opened: {error.strerror or error}.") from error
         except BaseException:
             _close_all(machine, opened)
             raise
@@ -221,9 +209,7 @@ class Ledger:
         head = _hash(self._mark.head, body)
         line = _LEAD + head.encode() + _MIDDLE + body + _TAIL
         if len(line) > MAX_LINE_BYTES:
-            raise DiskTrouble(
-                self._where, f"an entry of {len(line):,} bytes is larger than {MAX_LINE_BYTES:,}."
-            )
+            raise DiskTrouble(self._where, f"an entry of {len(line):,} bytes is larger than {MAX_LINE_BYTES:,}.")
         self._write(line, head)
         return entry
 
@@ -298,3 +284,15 @@ def _take_lock(machine: Machine, path: Path, holder: str) -> int:
 def _holder(data: bytes) -> str:
     text = data.decode(errors="replace").strip()
     return "".join(char for char in text if char.isprintable())[:200] or "another engine"
+
+
+def check_canonical(found: Scan, data: bytes, *, where: str) -> None:
+    """Refuse lines that mean the same as ours but are written otherwise: a second key, other spacing, a NaN."""
+    lines = data.split(b"\n")
+    for entry, line in zip(found.entries, lines, strict=False):
+        try:
+            same = canonical(entry) == line[_BODY_AT:-1]
+        except ValueError:
+            same = False
+        if not same:
+            raise LedgerDamaged(where, f"entry {entry['seq']} is not in the form in which Overnight writes entries.")

@@ -26,6 +26,8 @@ class CandidateState:
     kept: bool = False
     validated_under: str | None = None
     """The contract under which the gate last said yes."""
+    permitted_under: str | None = None
+    """The contract under which a person approved this very candidate."""
     refusals: list[Data] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
     failure: str = ""
@@ -108,16 +110,12 @@ def run_of(state: StudyState, name: str) -> RunState:
 def check_tree(one: CandidateState, data: Data) -> None:
     """Refuse an entry about another tree than the one that was drafted."""
     if one.data["tree"] != data["tree"]:
-        raise Unlawful(
-            f"{one.id} was drafted with the tree {one.data['tree'][:12]}, not {data['tree'][:12]}."
-        )
+        raise Unlawful(f"{one.id} was drafted with the tree {one.data['tree'][:12]}, not {data['tree'][:12]}.")
 
 
 def check_evidence(state: StudyState, runs: list[str]) -> None:
     """Refuse a verdict that names runs without evidence."""
     for name in runs:
         run = run_of(state, name)
-        if not run.evidence and (
-            run.ended is None or not Outcome(run.ended["outcome"]).is_candidates_fault()
-        ):
+        if not run.evidence and (run.ended is None or not Outcome(run.ended["outcome"]).is_candidates_fault()):
             raise Unlawful(f"{name} has no evidence, so nothing can be decided on it.")

@@ -87,11 +87,12 @@ def active_study(machine: Machine, start: Path) -> StudyFolder:
             hint="`overnight init CartPole-v1` makes one",
         )
     where = str(root.registry)
-    data = yaml.load(machine.read(where) or b"", where=where)
+    text = machine.read(where)
+    if text is None:
+        raise UserError(where, "is missing, so no study is active", hint="`overnight init` makes one, or finishes one")
+    data = yaml.load(text, where=where)
     if not isinstance(data, dict) or set(data) != {"task", "study"}:
-        raise UserError(
-            where, "needs exactly the keys `task` and `study`", hint="`task: cartpole`, `study: first`"
-        )
+        raise UserError(where, "needs exactly the keys `task` and `study`", hint="`task: cartpole`, `study: first`")
     at = root.task(str(data["task"])).study(str(data["study"]))
     if not at.folder.is_dir():
         raise UserError(where, f"names {at.task.name}/{at.name}, which does not exist", hint=_known(root, at))

@@ -71,15 +71,11 @@ def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
 
 
 def _guardrails_reported(state: StudyState, one: CandidateState, data: Data) -> None:
-    metric = (
-        state.approvals[Clause.METRIC]["terms"] if Clause.METRIC in state.approvals else {"guardrails": []}
-    )
+    metric = state.approvals[Clause.METRIC]["terms"] if Clause.METRIC in state.approvals else {"guardrails": []}
     reported = {found["name"] for found in data["guardrails"]}
     silent = [rail["name"] for rail in metric["guardrails"] if rail["name"] not in reported]
     if silent:
-        raise Unlawful(
-            f"{one.id} cannot be certified: nothing is said about the guardrail {', '.join(silent)}."
-        )
+        raise Unlawful(f"{one.id} cannot be certified: nothing is said about the guardrail {', '.join(silent)}.")
 
 
 def _refute(state: StudyState, one: CandidateState, data: Data) -> None:

@@ -17,6 +17,7 @@ from overnight.errors import UserError
 from overnight.records.strict_json import MAX_BYTES, MAX_DEPTH
 
 MAX_NODES = 20_000
+_FLOW_WIDTH = 90
 _LOADER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,299})")
 _FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)?(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]{1,4})?")
@@ -125,12 +126,7 @@ class _Builder:
             return _WORDS[text]
         if _INT.fullmatch(text):
             return int(text)
-        if (
-            text[-1:].isdigit()
-            and text[:1] in "+-.0123456789"
-            and _FLOAT.fullmatch(text)
-            and _has_digit(text)
-        ):
+        if text[-1:].isdigit() and text[:1] in "+-.0123456789" and _FLOAT.fullmatch(text) and _has_digit(text):
             number = float(text)
             if not isfinite(number):
                 self.fail(event, f"the number {text[:40]} is too large")
@@ -139,9 +135,7 @@ class _Builder:
 
     def fail(self, event: Any, what: str) -> NoReturn:  # noqa: ANN401
         """Name the line."""
-        raise UserError(
-            f"{self.where} line {event.start_mark.line + 1}", f"{what}, but only plain YAML is read"
-        )
+        raise UserError(f"{self.where} line {event.start_mark.line + 1}", f"{what}, but only plain YAML is read")
 
 
 def _has_digit(text: str) -> bool:
@@ -155,9 +149,7 @@ def _problem(error: pyyaml.YAMLError) -> str:
 
 
 def _is_special(text: str) -> bool:
-    return text.lower() in {*_WORDS, "yes", "no", "on", "off", "y", "n"} or (
-        text[-1:].isdigit() and text[:1] in "+-."
-    )
+    return text.lower() in {*_WORDS, "yes", "no", "on", "off", "y", "n"} or (text[-1:].isdigit() and text[:1] in "+-.")
 
 
 def _quoted(text: str) -> str:
@@ -179,12 +171,26 @@ def _lines(data: object, indent: int) -> Iterator[str]:
             yield from _item(f"{pad}{scalar(key)}:", value, indent)
     elif isinstance(data, (list, tuple)) and data:
         for value in data:
-            yield from _item(f"{pad}-", value, indent)
+            yield from _list_item(pad, value, indent)
     else:
         yield pad + _leaf(data)
 
 
+def _list_item(pad: str, value: object, indent: int) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        lines = list(_lines(value, indent + 1))
+        yield f"{pad}- {lines[0].lstrip()}"
+        yield from lines[1:]
+    else:
+        yield from _item(f"{pad}-", value, indent)
+
+
 def _item(lead: str, value: object, indent: int) -> Iterator[str]:
+    if isinstance(value, (list, tuple)) and value and not any(isinstance(one, (dict, list, tuple)) for one in value):
+        flow = f"{lead} [{', '.join(scalar(one) for one in value)}]"
+        if len(flow) <= _FLOW_WIDTH:
+            yield flow
+            return
     if isinstance(value, (dict, list, tuple)) and value:
         yield lead
         yield from _lines(value, indent + 1)

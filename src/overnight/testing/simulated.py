@@ -190,7 +190,7 @@ class SimulatedMachine:
         self._after()
 
     def make_folder(self, path: str) -> None:
-        """Create a folder; folders are durable at once here, because the layout makes them before any entry."""
+        """Create a folder, durable at once: the layout makes every folder before the first entry."""
         while path not in self._folders:
             self._folders.add(path)
             path = posixpath.dirname(path)
@@ -273,9 +273,7 @@ def _torn(file: _File, chance: random.Random) -> bytes:
     return bytes(_replay(file.durable, file.pending, lambda: style == "all" or chance.random() < 0.5))
 
 
-def _replay(
-    durable: bytes, pending: list[tuple[int, bytes | None]], survives: Callable[[], bool]
-) -> bytearray:
+def _replay(durable: bytes, pending: list[tuple[int, bytes | None]], survives: Callable[[], bool]) -> bytearray:
     found = bytearray(durable)
     for offset, data in pending:
         if data is None:

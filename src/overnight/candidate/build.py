@@ -1,0 +1,75 @@
+"""From a proposal to a candidate: one hypothesis, one commit, one tree."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from overnight.candidate.copy import Found, changed
+from overnight.candidate.tree import REGULAR, Store
+from overnight.errors import UserError
+from overnight.records import strict_json
+from overnight.records.candidate import Candidate
+from overnight.records.proposal import Proposal
+
+PARAMS_FILE = "params.json"
+
+
+def params_of(store: Store, tree: str) -> dict[str, object]:
+    """The parameters of a tree of the `params` preset."""
+    data = store.file(tree, PARAMS_FILE)
+    if data is None:
+        raise UserError(PARAMS_FILE, "is not in the tip, so there are no parameters to change")
+    found = strict_json.parse(data, where=PARAMS_FILE)
+    if not isinstance(found, dict):
+        raise UserError(PARAMS_FILE, "is not a mapping of names to values")
+    return found
+
+
+def params_bytes(params: Mapping[str, object]) -> bytes:
+    """Write a parameter file; the same parameters give the same bytes."""
+    return strict_json.pretty(dict(sorted(params.items())))
+
+
+def with_params(store: Store, base: str, params: Mapping[str, object], *, scratch: Path) -> str:
+    """The tree that has some parameters changed."""
+    merged = {**params_of(store, base), **params}
+    blob = store.write_blob(params_bytes(merged))
+    return store.write_tree(base, {PARAMS_FILE: (REGULAR, blob)}, scratch=scratch)
+
+
+def with_copy(store: Store, base: str, found: Found, *, scratch: Path) -> str:
+    """The tree that an edited copy has become."""
+    return store.write_tree(base, changed(store, base, found), scratch=scratch)
+
+
+class Ground(NamedTuple):
+    """What a candidate is built on, and when."""
+
+    name: str
+    """The candidate's id."""
+    base: str
+    """The tip's commit."""
+    contract: str
+    """Digest of the contract in force."""
+    at: float
+    """Seconds since 1970."""
+
+
+def build(store: Store, proposal: Proposal, tree: str, *, on: Ground) -> Candidate:
+    """Pin a proposal to a commit. What is checked, approved and run later is this commit's tree."""
+    lines = (
+        f"{on.name}: {proposal.hypothesis}",
+        "",
+        f"Predicted: {proposal.predicted_effect}",
+        f"Proposer: {proposal.proposer}",
+    )
+    commit = store.write_commit(tree, (on.base,), "\n".join(lines) + "\n", at=on.at)
+    return Candidate(
+        id=on.name,
+        proposal=proposal,
+        base=on.base,
+        commit=commit,
+        tree=tree,
+        changes=store.changes(store.tree_of(on.base), tree),
+        contract=on.contract,
+    )

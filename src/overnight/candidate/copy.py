@@ -1,0 +1,121 @@
+"""Plain copies: a tree written out for someone to edit, and read back as what it has become.
+
+Nothing in a copy is trusted. It is read without following a link, and what cannot be
+part of a candidate (a nested repository, a device, a name that is not text) is reported,
+not skipped. Only compiled Python files and caches are left out, because running a test
+in the copy makes them, and they are never exported again.
+"""
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from overnight.candidate.tree import ABSENT, EXECUTABLE, GITLINK, REGULAR, SYMLINK, Store
+from overnight.errors import UserError
+from overnight.records.paths import why_unsafe
+from overnight.records.refusal import Reason
+
+_LEFT_OUT_FOLDERS = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+_LEFT_OUT_ENDINGS = (".pyc", ".pyo")
+MAX_FILES = 20_000
+MAX_FILE_BYTES = 50_000_000
+
+
+class Found(NamedTuple):
+    """What a copy holds, and what in it can never be part of a candidate."""
+
+    files: dict[str, tuple[str, bytes]]
+    reasons: tuple[Reason, ...]
+
+
+def write_copy(store: Store, tree: str, target: Path) -> None:
+    """Write a tree out as plain files, byte for byte, into a new folder without any `.git`."""
+    target.mkdir(parents=True)
+    files = [file for file in store.files(tree) if file.mode != GITLINK]
+    blobs = store.blobs(file.blob for file in files)
+    for file in files:
+        if (wrong := why_unsafe(file.path)) is not None:
+            raise UserError(ascii(file.path)[:120], f"cannot be written out: its name {wrong}")
+        path = target / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if file.mode == SYMLINK:
+            path.symlink_to(os.fsdecode(blobs[file.blob]))
+        else:
+            path.write_bytes(blobs[file.blob])
+            path.chmod(0o755 if file.mode == EXECUTABLE else 0o644)
+
+
+def read_copy(folder: Path) -> Found:
+    """Read a copy back, following nothing."""
+    files: dict[str, tuple[str, bytes]] = {}
+    reasons: list[Reason] = []
+    if not folder.is_dir() or folder.is_symlink():
+        raise UserError(str(folder), "is not a folder", hint="name the edited copy")
+    for where, folders, names in os.walk(folder, followlinks=False):
+        here = Path(where)
+        inside = here.relative_to(folder)
+        for name in sorted(folders):
+            path = (inside / name).as_posix()
+            if name.lower() == ".git":
+                reasons.append(_nested(path))
+            elif (here / name).is_symlink():
+                files[path] = (SYMLINK, os.fsencode((here / name).readlink()))
+        folders[:] = [name for name in folders if _enters(here / name)]
+        for name in sorted(names):
+            _read_one(here / name, (inside / name).as_posix(), files, reasons)
+        if len(files) > MAX_FILES:
+            raise UserError(str(folder), f"holds more than {MAX_FILES:,} files")
+    return Found(files, tuple(reasons))
+
+
+def changed(store: Store, base: str, found: Found) -> dict[str, tuple[str, str]]:
+    """The paths in which a copy differs from its base tree, stored and ready for a new tree."""
+    before = {file.path: file for file in store.files(base)}
+    changes: dict[str, tuple[str, str]] = {}
+    for path, (mode, data) in found.files.items():
+        old = before.get(path)
+        blob = store.blob_id(data, like=base)
+        if old is None or old.blob != blob:
+            store.write_blob(data)
+        if old is None or (old.mode, old.blob) != (mode, blob):
+            changes[path] = (mode, blob)
+    for path, old in before.items():
+        if path not in found.files and old.mode != GITLINK:
+            changes[path] = (ABSENT, old.blob)
+    return changes
+
+
+def _enters(folder: Path) -> bool:
+    return folder.name not in _LEFT_OUT_FOLDERS and folder.name.lower() != ".git" and not folder.is_symlink()
+
+
+def _read_one(path: Path, name: str, files: dict[str, tuple[str, bytes]], reasons: list[Reason]) -> None:
+    if name.endswith(_LEFT_OUT_ENDINGS):
+        return
+    if path.name.lower() == ".git":
+        reasons.append(_nested(name))
+        return
+    if (wrong := why_unsafe(name)) is not None:
+        reasons.append(Reason(rule="path-names", says=f"The copy holds {ascii(name)[:120]}, whose name {wrong}."))
+        return
+    how = path.lstat()
+    if stat.S_ISLNK(how.st_mode):
+        files[name] = (SYMLINK, os.fsencode(path.readlink()))
+    elif not stat.S_ISREG(how.st_mode):
+        reasons.append(Reason(rule="file-modes", says=f"{name} is not a regular file."))
+    elif how.st_size > MAX_FILE_BYTES:
+        reasons.append(Reason(rule="change-size", says=f"{name} is {how.st_size:,} bytes long."))
+    else:
+        files[name] = (EXECUTABLE if how.st_mode & 0o100 else REGULAR, _read_regular(path))
+
+
+def _read_regular(path: Path) -> bytes:
+    """Read a file that was regular a moment ago, and still is: no link, no device, no waiting."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        return file.read(MAX_FILE_BYTES + 1)[:MAX_FILE_BYTES]
+
+
+def _nested(path: str) -> Reason:
+    return Reason(rule="file-modes", says=f"The copy holds a git repository at {path}; a candidate is plain files.")

@@ -1,0 +1,116 @@
+"""`overnight approve`: read the terms on one screen, and give one word for all of them."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overnight.cli.options import HERE, Dir, Json, active, login, verb_app
+from overnight.cli.output import data, say
+
+if TYPE_CHECKING:
+    from overnight.contract.read import Reading
+    from overnight.records.approval import Strength
+    from overnight.records.contract import Clause
+
+app = verb_app("Approve the terms.")
+
+
+@app.command()
+def approve(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Clauses to approve (all eight by default), or one candidate's id.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Approve unattended: only for a built-in trainer on plain parameters.")
+    ] = False,
+    folder: Dir = HERE,
+    as_json: Json = False,
+) -> None:
+    """Read the terms on one screen and approve them: all eight clauses, some by name, or one candidate.
+
+    It asks on the controlling terminal for a word that is shown only there, and refuses inside a coding
+    agent. `--yes` asks nobody; it is recorded as unattended, and is refused for anything that brings code
+    or uses the network. Editing an approved clause later voids exactly that approval.
+
+    Examples: `overnight approve`, `overnight approve budget metric`, `overnight approve c-0007`
+    """
+    from overnight.contract.screen import screen
+    from overnight.loop import Who, approve_clauses, permit, read_terms
+    from overnight.study.study import Study
+
+    machine, at = active(folder)
+    reading = read_terms(machine, at)
+    if names and len(names) == 1 and names[0].startswith("c-"):
+        strength = _word(reading, f"Candidate {names[0]} of {at.task.name}/{at.name}", yes=yes)
+        with Study.open(machine, at, doing="overnight approve") as study:
+            given = permit(study, names[0], Who(login(), strength))
+        data(
+            {"permitted": given.candidate, "strength": str(strength)},
+            f"{given.candidate} is approved.",
+            as_json=as_json,
+        )
+        return
+    clauses = _clauses(names)
+    for clause in clauses:
+        if (problem := reading.problem(clause)) is not None:
+            _stop(str(at.contract), problem)
+    contract = reading.contract()
+    lines = [f"{at.task.name}/{at.name}", ""]
+    lines += [f"{heading}\n    {sentence}" for heading, sentence in screen(contract)] if contract is not None else []
+    lines += ["", f"Approving: {', '.join(clauses)}"]
+    strength = _word(reading, "\n".join(lines), yes=yes)
+    with Study.open(machine, at, doing="overnight approve") as study:
+        approvals = approve_clauses(study, read_terms(machine, at), clauses, Who(login(), strength))
+    told = [str(one.clause) for one in approvals]
+    text = f"Approved ({strength}): {', '.join(told)}." if told else "Everything was approved already."
+    data({"approved": told, "strength": str(strength)}, text, as_json=as_json)
+
+
+def _clauses(names: list[str] | None) -> list["Clause"]:
+    from overnight.errors import UserError, did_you_mean
+    from overnight.records.contract import Clause
+
+    known = [str(clause) for clause in Clause]
+    for name in names or []:
+        if name not in known:
+            raise UserError("overnight approve", f"`{name[:60]}` is not a clause", hint=did_you_mean(name[:60], known))
+    return [clause for clause in Clause if not names or clause in names]
+
+
+def _stop(where: str, problem: str) -> None:
+    from overnight.errors import Refused
+
+    raise Refused(where, (problem,), hint="`overnight contract check` lists what is missing")
+
+
+def _word(reading: "Reading", page: str, *, yes: bool) -> "Strength":
+    """Get the word, in the way that the command line asks for, or refuse."""
+    from overnight.cli.terminal import confirm_on_terminal
+    from overnight.contract.approve import against_unattended, agent_host
+    from overnight.errors import Refused
+    from overnight.records.approval import Strength
+
+    if yes:
+        contract = reading.contract()
+        if contract is None:
+            raise Refused("overnight approve --yes", ("The contract is not complete, so it needs a person.",))
+        reasons = against_unattended(contract)
+        if reasons:
+            raise Refused(
+                "overnight approve --yes",
+                (one.says for one in reasons),
+                hint="`overnight approve` in a terminal asks a person",
+            )
+        say(page)
+        return Strength.UNATTENDED
+    host = agent_host(os.environ)
+    if host is not None:
+        raise Refused(
+            "overnight approve",
+            (f"This runs inside {host}, and an agent cannot approve; no signature was given.",),
+            hint="run `overnight approve` in a terminal of your own",
+        )
+    if not confirm_on_terminal(page):
+        raise Refused("overnight approve", ("The word was not typed, so nothing is approved.",))
+    return Strength.TERMINAL

@@ -1,0 +1,58 @@
+"""`overnight init`: draft a study."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from overnight.cli.options import HERE, Dir, Json, verb_app
+from overnight.cli.output import data, say
+
+app = verb_app("Draft a study.")
+
+
+@app.command()
+def init(
+    target: Annotated[
+        str | None, typer.Argument(help="A Gymnasium id such as CartPole-v1, or `.` for the repository you stand in.")
+    ] = None,
+    env: Annotated[str | None, typer.Option(help="The environment that a repository trains on.")] = None,
+    task: Annotated[str | None, typer.Option(help="The task's short name; by default made from the target.")] = None,
+    study: Annotated[str, typer.Option(help="The study's short name.")] = "first",
+    mission: Annotated[str | None, typer.Option(help="What should become better, in one sentence.")] = None,
+    hours: Annotated[float | None, typer.Option(help="How long the study may take in all.")] = None,
+    env_steps: Annotated[int | None, typer.Option(help="Environment steps that one training run gets.")] = None,
+    folder: Dir = HERE,
+    as_json: Json = False,
+) -> None:
+    """Draft a study for a Gymnasium environment, or for the training repository you stand in.
+
+    Nothing is trained and nothing of yours is changed: the draft lies in `.overnight/`, which git ignores.
+    What was neither stated nor proven by a file stays `unknown` in the contract until you say it.
+
+    Examples: `overnight init CartPole-v1 --hours 8`, `overnight init . --env MyEnv-v0`
+    """
+    from overnight.begin import Place, begin_env, begin_repository
+    from overnight.contract.draft import Stated
+    from overnight.loop import next_action, read_terms
+    from overnight.machine import RealMachine
+    from overnight.study.study import read_state
+
+    machine = RealMachine()
+    is_repository = target is None or target in (".", "./") or Path(target).is_dir()
+    project = folder if target is None or not is_repository else folder / target
+    stated = Stated(env=env if is_repository else target, mission=mission, hours=hours, env_steps=env_steps)
+    begin = begin_repository if is_repository else begin_env
+    begun = begin(machine, Place(project.resolve(), task, study), stated)
+    for note in begun.notes:
+        say(note)
+    sentence, command = next_action(read_state(machine, begun.at), read_terms(machine, begun.at))
+    told = {
+        "task": begun.at.task.name,
+        "study": begun.at.name,
+        "new": begun.new,
+        "contract": str(begun.at.contract),
+        "next": command,
+    }
+    text = f"{begun.at.task.name}/{begun.at.name}: the terms are in {begun.at.contract}\n{sentence}\nnext: {command}"
+    data(told, text, as_json=as_json)

@@ -1,0 +1,91 @@
+"""`overnight ledger`: verify, show and follow the ledger."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from overnight.cli.options import HERE, Dir, Json, active, verb_app
+from overnight.cli.output import data
+
+app = verb_app("Verify, show or follow the ledger.")
+Last = Annotated[int, typer.Option("--last", "-n", min=1, help="How many of the last entries.")]
+
+
+@app.command()
+def verify(
+    expect_head: Annotated[
+        str | None, typer.Option(help="A head that you noted earlier; it must still be part of the ledger.")
+    ] = None,
+    folder: Dir = HERE,
+    as_json: Json = False,
+) -> None:
+    """Check every hash, the anchor, every payload and every step. Exit 3 when anything is not as it was written.
+
+    Example: `overnight ledger verify --expect-head 5f2c…`
+    """
+    from overnight.errors import LedgerDamaged
+    from overnight.study.fold import decode_entry, fold
+    from overnight.study.ledger import check_canonical, read_sound
+
+    machine, at = active(folder)
+    found = read_sound(machine, at.ledger, at.head)
+    for entry in found.entries:
+        decode_entry(entry, where=str(at.ledger))
+    check_canonical(found, machine.read(str(at.ledger)) or b"", where=str(at.ledger))
+    state = fold(found, where=str(at.ledger))
+    if expect_head is not None and not any(
+        one.startswith(expect_head) for one in found.hashes if len(expect_head) >= 8
+    ):
+        raise LedgerDamaged(str(at.ledger), f"never had the head {expect_head[:64]}: it is not the ledger you noted.")
+    told = {"sound": True, "entries": state.entries, "head": state.head}
+    data(told, f"{at.ledger}: {state.entries:,} entries, all sound\nhead {state.head}", as_json=as_json)
+
+
+@app.command()
+def show(last: Last = 1_000_000, folder: Dir = HERE, as_json: Json = False) -> None:
+    """Print the entries, one a line, as far as the chain is sound.
+
+    Example: `overnight ledger show --last 20`
+    """
+    from overnight.study.ledger import scan
+
+    machine, at = active(folder)
+    entries = scan(machine.read(str(at.ledger)) or b"").entries[-last:]
+    data({"entries": entries}, "\n".join(map(_line, entries)), as_json=as_json)
+
+
+@app.command()
+def tail(
+    last: Last = 10,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing entries as they are written.")] = False,
+    folder: Dir = HERE,
+    as_json: Json = False,
+) -> None:
+    """Print the last entries, and with `--follow` the ones that are written from now on.
+
+    Example: `overnight ledger tail --follow`
+    """
+    from overnight.study.ledger import read_sound
+
+    machine, at = active(folder)
+    entries = read_sound(machine, at.ledger, at.head).entries
+    seen = len(entries)
+    for entry in entries[-last:]:
+        data(entry, _line(entry), as_json=as_json)
+    while follow:
+        time.sleep(0.5)
+        entries = read_sound(machine, at.ledger, at.head).entries
+        for entry in entries[seen:]:
+            data(entry, _line(entry), as_json=as_json)
+        seen = len(entries)
+
+
+def _line(entry: dict[str, Any]) -> str:
+    about = entry["data"]
+    names = [
+        str(about[key]) for key in ("id", "clause", "candidate", "run", "task", "verdict", "outcome") if about.get(key)
+    ]
+    says = about.get("says") or about.get("because") or "; ".join(r["says"] for r in about.get("reasons", []))
+    lead = f"{entry['seq']:>6}  {str(entry['at'])[:19]}  {entry['actor']:<8}  {entry['kind']:<9}"
+    return f"{lead}  {' '.join(names)}  {says}".rstrip()

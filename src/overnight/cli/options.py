@@ -1,0 +1,36 @@
+"""The options that every verb takes, and how a verb finds its study."""
+
+import os
+import pwd
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from overnight.machine import RealMachine
+from overnight.study.layout import StudyFolder
+from overnight.study.study import active_study
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on stdout.")]
+Dir = Annotated[Path, typer.Option("--dir", help="The project's folder; studies are looked for here and above.")]
+HERE = Path()
+
+
+def verb_app(help_text: str) -> typer.Typer:
+    """A typer application for one verb."""
+    return typer.Typer(help=help_text, add_completion=False, no_args_is_help=False, rich_markup_mode="markdown")
+
+
+def active(folder: Path) -> tuple[RealMachine, StudyFolder]:
+    """The real machine, and the study that is active in a folder."""
+    machine = RealMachine()
+    return machine, active_study(machine, folder.resolve())
+
+
+def login() -> str:
+    """The login name of whoever runs this, by the system's own account of it."""
+    uid = os.getuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

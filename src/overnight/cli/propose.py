@@ -1,0 +1,103 @@
+"""`overnight propose`: put a candidate before the gate."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from overnight.cli.options import HERE, Dir, Json, active, verb_app
+from overnight.cli.output import data, say
+from overnight.records.proposal import Proposal
+
+app = verb_app("Propose a candidate.")
+
+
+@app.command()
+def propose(
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter and its new value: `key=value`.")
+    ] = None,
+    copy: Annotated[Path | None, typer.Option("--from", help="An edited copy, as `--edit` made it.")] = None,
+    edit: Annotated[
+        Path | None, typer.Option(help="Write the tip as a plain copy into this new folder, and stop.")
+    ] = None,
+    because: Annotated[str, typer.Option(help="The hypothesis: why it should help, in one sentence.")] = "",
+    predict: Annotated[str, typer.Option(help="What will be seen if the hypothesis holds.")] = "The score rises.",
+    kind: Annotated[
+        str, typer.Option(help="hyperparameter, algorithm, network, reward, curriculum, …")
+    ] = "hyperparameter",
+    bundle: Annotated[bool, typer.Option("--bundle", help="Declare several `--set` as one bundle.")] = False,
+    folder: Dir = HERE,
+    as_json: Json = False,
+) -> int:
+    """Propose a candidate, by changed parameters or by an edited copy of the tip.
+
+    The gate is asked at once, on the git tree that the proposal becomes. Whatever it says is recorded; a
+    refusal is told with every reason, and exits with 3. Nothing is trained here.
+
+    Examples: `overnight propose --set learning_rate=0.001 --because "The default is slow."`,
+    `overnight propose --edit my-copy`, then `overnight propose --from my-copy --kind code --because "…"`
+    """
+    from overnight.candidate.copy import write_copy
+    from overnight.candidate.tree import Store
+    from overnight.errors import Refused, UserError
+    from overnight.loop import admit_candidate, follow_ledger, propose_copy, propose_params
+    from overnight.records.refusal import Refusal
+    from overnight.study.study import Study, read_state
+
+    machine, at = active(folder)
+    store = Store(machine, at.task.root.store)
+    if edit is not None:
+        if edit.exists():
+            raise UserError(str(edit), "is there already", hint="name a folder that does not exist")
+        write_copy(store, store.tree_of(read_state(machine, at).tip), edit)
+        data({"copy": str(edit)}, f"{edit}: edit it, then `overnight propose --from {edit}`", as_json=as_json)
+        return 0
+    proposal = _proposal(changes or [], copy, because, predict, kind, bundle=bundle)
+    with Study.open(machine, at, doing="overnight propose") as study:
+        follow_ledger(study, store)
+        drafted = (
+            propose_copy(study, store, proposal, copy) if copy is not None else propose_params(study, store, proposal)
+        )
+        if isinstance(drafted, Refusal):
+            raise Refused(str(copy), (one.says for one in drafted.reasons))
+        reasons = admit_candidate(study, store, drafted.id)
+    if reasons:
+        raise Refused(drafted.id, (one.says for one in reasons), hint="the candidate stays in the ledger as a draft")
+    say(f"{drafted.id} passed the gate.")
+    told = {"candidate": drafted.id, "state": "validated", "tree": drafted.tree}
+    data(told, f"{drafted.id}  validated  {proposal.hypothesis}", as_json=as_json)
+    return 0
+
+
+def _proposal(
+    changes: list[str], copy: Path | None, because: str, predict: str, kind: str, *, bundle: bool
+) -> Proposal:
+    from overnight.errors import UserError
+    from overnight.records.codec import decode
+    from overnight.study import yaml
+
+    if bool(changes) is (copy is not None):
+        raise UserError(
+            "overnight propose", "needs either `--set key=value` or `--from FOLDER`", hint="`overnight propose --help`"
+        )
+    params: dict[str, object] = {}
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals or not key:
+            raise UserError("overnight propose", f"`--set {change[:60]}` is not `key=value`")
+        if key in params:
+            raise UserError("overnight propose", f"`--set {key[:60]}` is given twice")
+        params[key] = yaml.load(value, where=f"--set {key[:60]}")
+    if not because.strip():
+        raise UserError("overnight propose", "`--because` is empty, but a candidate carries one hypothesis")
+    parts = [f"{key} becomes {value}" for key, value in params.items()] if bundle else []
+    plain = {
+        "proposer": "human",
+        "kind": kind,
+        "hypothesis": because,
+        "predicted_effect": predict,
+        "params": params,
+        "bundle": parts,
+    }
+    return decode(Proposal, plain, where="proposal")

@@ -1,0 +1,203 @@
+"""The first draft of a contract. What was not stated and is proven by no file stays `unknown`.
+
+The draft is text for a person to read and edit, with a sentence beside every key.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from overnight.contract.read import UNKNOWN
+from overnight.records.contract import CALLED, CLAUSE_TYPES, Clause, Contract
+from overnight.records.schema import field_sentences
+from overnight.study import yaml
+
+Sections = dict[Clause, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFacts:
+    """What the installed packages prove about an environment; None where they prove nothing."""
+
+    max_episode_steps: int | None = None
+    reward_threshold: float | None = None
+    proven: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the person said on the command line; None where they said nothing."""
+
+    env: str | None = None
+    mission: str | None = None
+    hours: float | None = None
+    env_steps: int | None = None
+    metric: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the draft stands on: the task's name and the baseline's tree."""
+
+    task: str
+    tree: str
+    commit: str | None = None
+    evidence: tuple[str, ...] = ()
+    """Files of the repository that look like entry points; written as comments, never as values."""
+
+
+def for_env(
+    stated: Stated, facts: EnvFacts, ground: Ground, *, keys: tuple[str, ...], trainer: Mapping[str, Any]
+) -> str:
+    """Draft for a Gymnasium environment and a built-in trainer, complete as far as both are known."""
+    hours = stated.hours if stated.hours is not None else 8.0
+    steps = stated.env_steps if stated.env_steps is not None else 100_000
+    sections: Sections = {
+        Clause.TASK: {
+            "name": ground.task,
+            "mission": stated.mission or f"Raise the episode return that training reaches on {stated.env}.",
+            "constraints": [],
+            "non_goals": ["Anything beyond this environment: other tasks, real hardware, safety."],
+            "env": {
+                "backend": "gymnasium",
+                "id": stated.env or UNKNOWN,
+                "kwargs": {},
+                "max_episode_steps": facts.max_episode_steps,
+                "clip_actions": True,
+            },
+        },
+        Clause.METRIC: _metric(stated.metric or "episode_return"),
+        Clause.SCOPE: {
+            "preset": "params",
+            "paths": ["params.json"],
+            "keys": list(keys),
+            "max_files": 1,
+            "max_changed_bytes": 10_000,
+        },
+        Clause.BUDGET: _budget("env_steps", steps, hours),
+        Clause.HARDWARE: _hardware(),
+        Clause.BASELINE: {"trainer": "built-in", "tree": ground.tree, **trainer, "source_commit": None},
+        Clause.EVALUATION: _evaluation(),
+        Clause.EXPERIMENTS: _experiments(["hyperparameter", "algorithm", "network"], ["search", "human"]),
+    }
+    return render(sections, ())
+
+
+def for_repository(stated: Stated, facts: EnvFacts, ground: Ground) -> str:
+    """Draft for a training repository: its commands, its metric and its surface must be said by a person."""
+    env: dict[str, Any] | str = UNKNOWN
+    if stated.env is not None:
+        env = {
+            "backend": "gymnasium",
+            "id": stated.env,
+            "kwargs": {},
+            "max_episode_steps": facts.max_episode_steps,
+            "clip_actions": True,
+        }
+    sections: Sections = {
+        Clause.TASK: {
+            "name": ground.task,
+            "mission": stated.mission or UNKNOWN,
+            "constraints": [],
+            "non_goals": [UNKNOWN],
+            "env": env,
+        },
+        Clause.METRIC: _metric(stated.metric or UNKNOWN),
+        Clause.SCOPE: {"preset": "repo", "paths": [UNKNOWN], "keys": [], "protected": []},
+        Clause.BUDGET: _budget(
+            "env_steps", UNKNOWN if stated.env_steps is None else stated.env_steps, stated.hours or UNKNOWN
+        ),
+        Clause.HARDWARE: _hardware(),
+        Clause.BASELINE: {
+            "trainer": "repository",
+            "command": [UNKNOWN],
+            "tree": ground.tree,
+            "source": f"The repository as committed at {ground.commit}.",
+            "source_commit": ground.commit,
+        },
+        Clause.EVALUATION: _evaluation(),
+        Clause.EXPERIMENTS: _experiments([UNKNOWN], ["human"]),
+    }
+    return render(sections, ground.evidence)
+
+
+def render(sections: Sections, evidence: tuple[str, ...]) -> str:
+    """Write the sections as YAML, with the meaning of each key beside it."""
+    lines = [
+        "# The terms of this study. Edit what is not right, then read and approve it:",
+        "#   overnight contract check    says what is missing",
+        "#   overnight approve           asks once for all eight clauses",
+        "# Editing an approved clause voids exactly that approval.",
+        f"schema: {Contract.SCHEMA}",
+    ]
+    for number, clause in enumerate(Clause, 1):
+        lines += ["", f"# {number}. {CALLED[clause].capitalize()}"]
+        if clause is Clause.BASELINE:
+            lines += [f"# seen in the repository, not assumed: {found}" for found in evidence]
+        lines.append(f"{clause}:")
+        lines += _section(sections[clause], field_sentences(CLAUSE_TYPES[clause]))
+    return "\n".join(lines) + "\n"
+
+
+def _section(data: Mapping[str, Any], sentences: Mapping[str, str]) -> list[str]:
+    lines = []
+    for key, value in data.items():
+        rendered = yaml.dump({key: value}).rstrip("\n").split("\n")
+        if sentences.get(key):
+            rendered[0] = f"{rendered[0]}  # {sentences[key]}"
+        lines += [f"  {line}" for line in rendered]
+    return lines
+
+
+def _metric(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "unit": "return" if name == "episode_return" else UNKNOWN,
+        "direction": "higher" if name == "episode_return" else UNKNOWN,
+        "source": "episode_return" if name == "episode_return" else UNKNOWN,
+        "lowest": None,
+        "highest": None,
+        "least_gain": 0.0,
+        "guardrails": [{"name": "worst_decile_return", "direction": "higher", "margin": 0.0}]
+        if name == "episode_return"
+        else [UNKNOWN],
+        "rollback_drop": 0.0,
+    }
+
+
+def _budget(unit: str, amount: object, hours: object) -> dict[str, Any]:
+    return {
+        "stop_unit": unit,
+        "stop_amount": amount,
+        "run_wall_seconds": 1800,
+        "max_runs": 1000,
+        "max_wall_hours": hours,
+        "disk_gigabytes": 10,
+        "max_dollars": 0,
+        "max_tokens": 0,
+    }
+
+
+def _hardware() -> dict[str, Any]:
+    return {"host": "any", "device": "cpu", "cores_per_run": 1, "memory_gigabytes": None}
+
+
+def _evaluation() -> dict[str, Any]:
+    return {
+        "screen_train_seeds": 3,
+        "confirm_train_seeds": 6,
+        "screen_episodes": 20,
+        "confirm_episodes": 100,
+        "max_false_claims": 0.05,
+        "min_tier": "T1",
+    }
+
+
+def _experiments(kinds: list[str], proposers: list[str]) -> dict[str, Any]:
+    return {
+        "kinds": kinds,
+        "proposers": proposers,
+        "automation": {"max_candidates": 200},
+        "stop": {"max_candidates": 200, "plateau_candidates": None, "target_score": None},
+        "permissions": {"network": False, "trackers": []},
+    }

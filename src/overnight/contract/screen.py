@@ -1,0 +1,96 @@
+"""The one screen on which a contract is approved: what may change, what is measured, what it
+may cost, what it can prove, and when it stops, in plain words."""
+
+from overnight.records.contract import Contract
+from overnight.records.metric import Direction
+
+
+def screen(contract: Contract) -> tuple[tuple[str, str], ...]:
+    """Heading and sentence, in the order in which they are read."""
+    return (
+        ("Task", _task(contract)),
+        ("What may change", _change(contract)),
+        ("What is measured", _measure(contract)),
+        ("What it may cost", _cost(contract)),
+        ("Where it runs", _where(contract)),
+        ("Compared with", _baseline(contract)),
+        ("What it can prove", _proof(contract)),
+        ("When it stops", _stop(contract)),
+    )
+
+
+def _task(contract: Contract) -> str:
+    task = contract.task
+    return f"{task.mission} Environment: {task.env.id}. Not a goal: {'; '.join(task.non_goals)}"
+
+
+def _change(contract: Contract) -> str:
+    scope, experiments = contract.scope, contract.experiments
+    where = ", ".join(scope.paths)
+    keys = f" (only the keys {_few(scope.keys)})" if scope.keys else ""
+    code = "Candidates bring code of their own." if contract.runs_candidate_code() else "No candidate brings code."
+    who = ", ".join(experiments.proposers)
+    return f"{where}{keys}; everything else is protected. Proposed by {who}: {_few(experiments.kinds)}. {code}"
+
+
+def _measure(contract: Contract) -> str:
+    metric = contract.metric
+    better = "higher" if metric.direction is Direction.HIGHER else "lower"
+    guards = ", ".join(f"{rail.name} (by more than {rail.margin:g})" for rail in metric.guardrails)
+    return (
+        f"{metric.name} in {metric.unit}, {better} is better, by more than {metric.least_gain:g}. "
+        f"May not get worse: {guards}."
+    )
+
+
+def _cost(contract: Contract) -> str:
+    budget = contract.budget
+    money = f" Coding agents: at most ${budget.max_dollars:g}." if budget.max_dollars else " No money."
+    unit = budget.stop_unit.replace("_", " ")
+    return (
+        f"At most {budget.max_runs:,} training runs of {budget.stop_amount:,.0f} {unit} "
+        f"(never over {budget.run_wall_seconds:,.0f} s each), {budget.max_wall_hours:g} hours in all, "
+        f"{budget.disk_gigabytes:g} GB of disk.{money}"
+    )
+
+
+def _where(contract: Contract) -> str:
+    hardware, may = contract.hardware, contract.experiments.permissions
+    network = "with" if may.network else "without"
+    return (
+        f"Host {hardware.host}, device {hardware.device}, {hardware.cores_per_run} core{'s' * (hardware.cores_per_run > 1)} a run, "
+        f"{network} network, isolation {contract.evaluation.min_tier} or stronger."
+    )
+
+
+def _baseline(contract: Contract) -> str:
+    baseline = contract.baseline
+    return f"{' '.join(baseline.command)} from tree {baseline.tree[:12]}. {baseline.source}"
+
+
+def _proof(contract: Contract) -> str:
+    how = contract.evaluation
+    return (
+        f"A gain is claimed only if it holds on {how.confirm_train_seeds} fresh train seeds against "
+        f"{how.confirm_train_seeds} of the baseline, {how.confirm_episodes} hidden episodes each; the chance of "
+        f"a false claim is at most {how.max_false_claims:.0%}. How small a gain that can show is not calibrated yet."
+    )
+
+
+def _stop(contract: Contract) -> str:
+    stop, automation = contract.experiments.stop, contract.experiments.automation
+    rules = [f"after {stop.max_candidates:,} candidates", f"after {contract.budget.max_wall_hours:g} hours"]
+    if stop.plateau_candidates is not None:
+        rules.append(f"after {stop.plateau_candidates} in a row without a kept one")
+    if stop.target_score is not None:
+        rules.append(f"at a certified score of {stop.target_score:g}")
+    asked = (
+        f"The first {automation.max_candidates:,} candidates of this class run without being asked about."
+        if automation.max_candidates
+        else "Every candidate is asked about."
+    )
+    return f"{'; '.join(rules)}; whichever comes first. {asked}"
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:5])} and {len(names) - 5} more"

@@ -1,0 +1,32 @@
+"""What the installed packages prove about an environment: `python -m overnight.evaluate.describe ID`.
+
+Runs in a process of its own, because making an environment known may import a
+stranger's module. Prints one JSON object.
+"""
+
+import json
+import sys
+from difflib import get_close_matches
+
+
+def describe(env_id: str) -> dict[str, object]:
+    """The facts, or why there are none."""
+    try:
+        import gymnasium
+    except ImportError:
+        return {"proven": False, "why": "Gymnasium is not installed"}
+    try:
+        spec = gymnasium.spec(env_id)
+    except (gymnasium.error.Error, ImportError) as error:
+        near = get_close_matches(env_id, list(gymnasium.registry), n=1)
+        hint = f"did you mean `{near[0]}`?" if near else "install the package that registers it"
+        return {"proven": False, "missing": True, "why": str(error).splitlines()[0][:300], "hint": hint}
+    return {
+        "proven": True,
+        "max_episode_steps": spec.max_episode_steps,
+        "reward_threshold": spec.reward_threshold,
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(describe(sys.argv[1])) + "\n")

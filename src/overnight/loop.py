@@ -1,0 +1,328 @@
+"""The loop, in the order it happens. Nothing else joins stages once a study has begun.
+
+What is here so far is everything that surrounds a training run: the terms, the word to
+enter, the candidate, the gate before and right before the launch, and the refs that follow
+the ledger. The launch itself, the referee and the judge join it between `admit_candidate`
+and `follow_ledger`.
+"""
+
+import platform
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from overnight.candidate.build import Ground, build, with_copy, with_params
+from overnight.candidate.copy import read_copy
+from overnight.candidate.tree import ABSENT, GITLINK, Store
+from overnight.contract import approve as approving
+from overnight.contract import trainers
+from overnight.contract.read import Reading, digests, read
+from overnight.errors import Refused, UserError, did_you_mean
+from overnight.gate.admit import admit, rules_digest
+from overnight.gate.case import Admission, Opening
+from overnight.gate.opening import may_launch, may_open
+from overnight.ports import Machine
+from overnight.records.approval import Approval, LoopEntry, Permit, Strength
+from overnight.records.candidate import Candidate
+from overnight.records.codec import decode, digest, dumps
+from overnight.records.contract import Clause, Contract, ContractLock
+from overnight.records.entry import Validation
+from overnight.records.lifecycle import Actor, State
+from overnight.records.proposal import Proposal
+from overnight.records.refusal import Reason, Refusal
+from overnight.records.standing import ClauseStanding
+from overnight.study.durable import make_folder, write_file
+from overnight.study.layout import StudyFolder
+from overnight.study.state import CandidateState, StudyState
+from overnight.study.study import Study
+
+_READ_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who gives a word, and how."""
+
+    name: str
+    strength: Strength
+
+
+# The terms
+
+
+def read_terms(machine: Machine, at: StudyFolder) -> Reading:
+    """The contract of a study as it stands on disk."""
+    text = machine.read(str(at.contract))
+    if text is None:
+        raise UserError(str(at.contract), "does not exist", hint="`overnight init` drafts it")
+    return read(text, where=str(at.contract))
+
+
+def standings(reading: Reading, state: StudyState) -> tuple[ClauseStanding, ...]:
+    """Each of the eight approvals against the contract as it stands."""
+    return approving.standings(reading, state.approvals)
+
+
+def approve_clauses(study: Study, reading: Reading, clauses: Iterable[Clause], who: Who) -> tuple[Approval, ...]:
+    """Write one approval for each clause, and the readable copies beside the contract.
+
+    A clause that is unknown or wrong stops the whole call before anything is written.
+    """
+    wanted = tuple(clauses)
+    problems = [problem for clause in wanted if (problem := reading.problem(clause)) is not None]
+    if problems:
+        raise Refused(str(study.at.contract), problems, hint="`overnight contract check` lists what is missing")
+    now, given = digests(reading), []
+    for clause in wanted:
+        before = study.state.approvals.get(clause)
+        if before is not None and before["digest"] == now[clause] and not _stronger(who.strength, before):
+            continue
+        approval = approving.approval(
+            reading.clauses[clause], clause, approver=who.name, strength=who.strength, before=before
+        )
+        study.append(Actor.PERSON, approval)
+        write_file(study.machine, study.at.approvals / f"{_number(clause)}-{clause}.json", dumps(approval))
+        given.append(approval)
+    _write_lock(study, reading)
+    return tuple(given)
+
+
+def _stronger(strength: Strength, before: Mapping[str, Any]) -> bool:
+    order = (Strength.UNATTENDED, Strength.TERMINAL, Strength.SIGNED)
+    return order.index(strength) > order.index(Strength(before["strength"]))
+
+
+def _number(clause: Clause) -> int:
+    return list(Clause).index(clause) + 1
+
+
+def _write_lock(study: Study, reading: Reading) -> None:
+    contract = reading.contract()
+    lock = ContractLock(
+        contract=digest(contract) if contract is not None else None,
+        clauses={str(clause): data["digest"] for clause, data in study.state.approvals.items()},
+    )
+    write_file(study.machine, study.at.lock, dumps(lock))
+
+
+# The word to enter
+
+
+def opening(state: StudyState, reading: Reading) -> Opening:
+    """Everything the gate must know before the study may train."""
+    contract = reading.contract()
+    return Opening(
+        standings=standings(reading, state),
+        contract=contract,
+        digest=digest(contract) if contract is not None else None,
+        entered=state.entered,
+        runs=len(state.runs),
+        wall_seconds=state.wall_seconds,
+        candidates=len(state.candidates),
+        host=platform.node(),
+    )
+
+
+def enter(study: Study, who: Who) -> Contract:
+    """Record the explicit word to enter the loop, or refuse and record why."""
+    reading = read_terms(study.machine, study.at)
+    case = opening(study.state, reading)
+    reasons = may_open(case)
+    if reasons or case.contract is None or case.digest is None:
+        raise _refuse(study, None, reasons)
+    if case.entered != case.digest:
+        study.append(Actor.PERSON, LoopEntry(contract=case.digest, approver=who.name, strength=who.strength))
+    return case.contract
+
+
+# Candidates
+
+
+def propose_params(study: Study, store: Store, proposal: Proposal) -> Candidate:
+    """Draft a candidate from changed parameters."""
+    tree = with_params(store, store.tree_of(study.state.tip), proposal.params, scratch=study.at.folder)
+    return _draft(study, store, proposal, tree)
+
+
+def propose_copy(study: Study, store: Store, proposal: Proposal, copy: Path) -> Candidate | Refusal:
+    """Draft a candidate from an edited plain copy of the tip."""
+    found = read_copy(copy)
+    if found.reasons:
+        refusal = Refusal(candidate=None, reasons=found.reasons)
+        study.append(Actor.GATE, refusal)
+        return refusal
+    tree = with_copy(store, store.tree_of(study.state.tip), found, scratch=study.at.folder)
+    return _draft(study, store, proposal, tree)
+
+
+def _draft(study: Study, store: Store, proposal: Proposal, tree: str) -> Candidate:
+    contract = read_terms(study.machine, study.at).contract()
+    if contract is None:
+        raise Refused(str(study.at.contract), ("The contract is not complete, so nothing can be proposed under it.",))
+    base = study.state.tip
+    if tree == store.tree_of(base):
+        raise UserError("proposal", "changes nothing: the tip has this very tree already")
+    on = Ground(study.state.next_candidate(), base, digest(contract), study.machine.now())
+    candidate = build(store, proposal, tree, on=on)
+    study.append(Actor.PERSON if proposal.proposer == "human" else Actor.PROPOSER, candidate)
+    store.move_ref(study.at.ref("candidates", candidate.id), candidate.commit, old=None)
+    folder = study.at.candidate(candidate.id)
+    make_folder(study.machine, folder)
+    write_file(study.machine, folder / "candidate.json", dumps(candidate))
+    write_file(study.machine, folder / "change.diff", store.diff(store.tree_of(base), tree))
+    return candidate
+
+
+def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]:
+    """Ask the gate about one candidate now, on its tree in the store, and record the answer.
+
+    Used when it is drafted, on request, and immediately before its launch. What was valid
+    before and is not any more becomes a draft again.
+    """
+    one = find_candidate(study.state, name)
+    reading = read_terms(study.machine, study.at)
+    case = opening(study.state, reading)
+    if case.contract is None or case.digest is None:
+        reasons = may_open(case)
+    else:
+        reasons = admit(_admission(study, store, one, case, case.contract))
+    if reasons:
+        record_refusal(study, name, reasons)
+    elif one.state is State.DRAFT and case.digest is not None:
+        validation = Validation(candidate=name, tree=one.data["tree"], contract=case.digest, rules=rules_digest())
+        study.append(Actor.GATE, validation)
+    return reasons
+
+
+def may_launch_now(study: Study) -> tuple[Reason, ...]:
+    """What stands against launching anything at this moment, read anew from disk."""
+    return may_launch(opening(study.state, read_terms(study.machine, study.at)))
+
+
+def permit(study: Study, name: str, who: Who) -> Permit:
+    """Approve one candidate by itself, as its tree stands."""
+    one = find_candidate(study.state, name)
+    contract = read_terms(study.machine, study.at).contract()
+    if contract is None:
+        raise Refused(str(study.at.contract), ("The contract is not complete, so no candidate can be approved.",))
+    given = Permit(
+        candidate=name, tree=one.data["tree"], contract=digest(contract), approver=who.name, strength=who.strength
+    )
+    study.append(Actor.PERSON, given)
+    return given
+
+
+def find_candidate(state: StudyState, name: str) -> CandidateState:
+    """One candidate of the ledger; a folder or a ref without an entry is not a candidate."""
+    found = state.candidates.get(name)
+    if found is None:
+        raise Refused(
+            name,
+            (f"There is no candidate {name} in the ledger, so it has no provenance.",),
+            hint=did_you_mean(name, state.candidates) or "`overnight candidates` lists them",
+        )
+    return found
+
+
+def record_refusal(study: Study, name: str | None, reasons: tuple[Reason, ...]) -> None:
+    """Write a refusal down, unless the last one said exactly the same."""
+    refusal = Refusal(candidate=name, reasons=reasons)
+    last = study.state.last_refusal
+    if last is not None and decode(Refusal, last, where="ledger") == refusal:
+        return
+    with suppress(Refused):  # a candidate that has run is past refusing; the caller still gets the reasons
+        study.append(Actor.GATE, refusal)
+    if name is not None:
+        folder = study.at.candidate(name)
+        make_folder(study.machine, folder)
+        write_file(study.machine, folder / "refusal.json", dumps(refusal))
+
+
+def _refuse(study: Study, name: str | None, reasons: tuple[Reason, ...]) -> Refused:
+    record_refusal(study, name, reasons)
+    hint = "`overnight approve` asks for all eight" if any(one.rule == "approvals" for one in reasons) else ""
+    return Refused(f"{study.at.task.name}/{study.at.name}", (one.says for one in reasons), hint=hint)
+
+
+def _admission(study: Study, store: Store, one: CandidateState, case: Opening, contract: Contract) -> Admission:
+    candidate = decode(Candidate, one.data, where=f"ledger candidate {one.id}")
+    commit = store.ref(study.at.ref("candidates", one.id))
+    tree = store.tree_of(commit) if commit is not None else None
+    changes = store.changes(store.tree_of(candidate.base), tree) if tree is not None else ()
+    trainer = trainers.trainer_of(contract.baseline.command)
+    old = [change.old_blob for change in changes if change.old_mode not in (ABSENT, GITLINK)]
+    new = [change.new_blob for change in changes if _readable(change.new_mode, change.new_bytes)]
+    blobs = store.blobs([*old, *new])
+    return Admission(
+        opening=case,
+        contract=contract,
+        candidate=candidate,
+        state=one.state,
+        permitted=one.permitted_under == case.digest,
+        tip=study.state.tip,
+        stored_commit=commit,
+        stored_tree=tree,
+        stored_parents=store.parents_of(commit) if commit is not None else (),
+        changes=changes,
+        before={change.path: blobs[change.old_blob] for change in changes if change.old_blob in blobs},
+        after={change.path: blobs[change.new_blob] for change in changes if change.new_blob in blobs},
+        space=trainers.space(trainer) if trainer is not None else None,
+    )
+
+
+def _readable(mode: str, size: int) -> bool:
+    return mode not in (ABSENT, GITLINK) and size <= _READ_BYTES
+
+
+# Refs follow the ledger
+
+
+def follow_ledger(study: Study, store: Store) -> None:
+    """Bring the refs of the store to what the ledger says, as after a crash between the two.
+
+    A missing ref is made. A ref that points to a commit which the ledger has never named
+    was moved by another hand, and is refused.
+    """
+    known = {one.data["commit"] for one in study.state.candidates.values()} | {*study.state.incumbents}
+    known |= {study.state.tip, study.state.incumbent}
+    refs = store.refs(study.at.ref())
+    for name, commit in (("tip", study.state.tip), ("incumbent", study.state.incumbent)):
+        now = refs.get(study.at.ref(name))
+        if now is not None and now not in known and now != commit:
+            raise Refused(
+                study.at.ref(name),
+                (f"It points to {now[:12]}, which the ledger does not name: another hand moved it.",),
+            )
+        if now != commit:
+            store.move_ref(study.at.ref(name), commit, old=now)
+    for one in study.state.candidates.values():
+        ref = study.at.ref("candidates", one.id)
+        if ref not in refs and store.has(one.data["commit"]):
+            store.move_ref(ref, one.data["commit"], old=None)
+
+
+# What comes next
+
+
+def next_action(state: StudyState, reading: Reading) -> tuple[str, str]:
+    """One sentence on where the study stands, and the command that leads on. Launches nothing."""
+    unsound = [clause for clause in Clause if reading.problem(clause) is not None]
+    if unsound:
+        names = ", ".join(f"`{clause}`" for clause in unsound)
+        return f"The contract is not complete: {names}.", "overnight contract check"
+    case = opening(state, reading)
+    open_approvals = [one for one in case.standings if one.standing != "in force"]
+    if open_approvals:
+        if len(open_approvals) == len(case.standings):
+            return "The terms are drafted, and none of the eight clauses is approved.", "overnight approve"
+        names = ", ".join(f"`{one.clause}` is {one.standing}" for one in open_approvals)
+        return f"Approval is needed: {names}.", "overnight approve"
+    refused = may_open(case)
+    if refused:
+        return refused[0].says, "overnight status"
+    if may_launch(case):
+        return "Everything is approved, and nobody has entered the loop yet.", "overnight start"
+    ready = sum(one.state is State.VALIDATED for one in state.candidates.values())
+    return f"The loop is entered; {ready} candidates are ready.", "overnight start"

@@ -1,0 +1,70 @@
+"""A trainer's declared parameters: data that search and the gate read without importing the trainer."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from overnight.records.codec import Items, Misfit, Name, Scalar, Sentence, show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter: its type, its range, its default, and one sentence."""
+
+    name: Name
+    """The key in `params.json`."""
+    type: Literal["int", "float", "bool", "choice"]
+    """What its values are."""
+    default: Scalar
+    """The baseline's value."""
+    says: Sentence
+    """What it does."""
+    low: float | None = None
+    """The least value of a number."""
+    high: float | None = None
+    """The greatest value of a number."""
+    log: bool = False
+    """Whether it is searched on a logarithmic scale."""
+    choices: tuple[Scalar, ...] = ()
+    """The values of a choice."""
+
+    def __post_init__(self) -> None:
+        """Refuse a default outside the parameter's own range."""
+        wrong = self.why_not(self.default)
+        if wrong is not None:
+            raise Misfit(("default",), wrong)
+
+    def why_not(self, value: object) -> str | None:
+        """Say why a value does not fit, or return None."""
+        if self.type == "choice":
+            fits = any(value == choice and type(value) is type(choice) for choice in self.choices)
+            return None if fits else f"is {show(value)}, but one of {', '.join(map(show, self.choices))} is needed"
+        if self.type == "bool":
+            return None if isinstance(value, bool) else f"is {show(value)}, but true or false is needed"
+        if isinstance(value, bool) or not isinstance(value, int if self.type == "int" else (int, float)):
+            needed = "a whole number" if self.type == "int" else "a number"
+            return f"is {show(value)}, but {needed} is needed"
+        if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
+            return f"is {show(value)}, but {self.low:g} to {self.high:g} is allowed"
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """Everything that a trainer lets a proposer change."""
+
+    SCHEMA: ClassVar[str] = "overnight/space/1"
+
+    trainer: Name
+    """The trainer's name."""
+    source: Sentence
+    """Where the defaults come from."""
+    parameters: Annotated[tuple[Parameter, ...], Items(1, 200)]
+    """The parameters."""
+
+    def find(self, name: str) -> Parameter | None:
+        """One parameter by name."""
+        return next((one for one in self.parameters if one.name == name), None)
+
+    def defaults(self) -> dict[str, Scalar]:
+        """The baseline's parameters."""
+        return {one.name: one.default for one in self.parameters}
