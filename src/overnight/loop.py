@@ -36,7 +36,7 @@ from overnight.records.standing import ClauseStanding
 from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
 from overnight.study.state import CandidateState, StudyState
-from overnight.study.study import Study
+from overnight.study.study import Study, read_entry
 
 _READ_BYTES = 1_000_000
 
@@ -191,7 +191,7 @@ def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]
     if reasons:
         record_refusal(study, name, reasons)
     elif one.state is State.DRAFT and case.digest is not None:
-        validation = Validation(candidate=name, tree=one.data["tree"], contract=case.digest, rules=rules_digest())
+        validation = Validation(candidate=name, tree=one.tree, contract=case.digest, rules=rules_digest())
         study.append(Actor.GATE, validation)
     return reasons
 
@@ -207,9 +207,7 @@ def permit(study: Study, name: str, who: Who) -> Permit:
     contract = read_terms(study.machine, study.at).contract()
     if contract is None:
         raise Refused(str(study.at.contract), ("The contract is not complete, so no candidate can be approved.",))
-    given = Permit(
-        candidate=name, tree=one.data["tree"], contract=digest(contract), approver=who.name, strength=who.strength
-    )
+    given = Permit(candidate=name, tree=one.tree, contract=digest(contract), approver=who.name, strength=who.strength)
     study.append(Actor.PERSON, given)
     return given
 
@@ -224,6 +222,12 @@ def find_candidate(state: StudyState, name: str) -> CandidateState:
             hint=did_you_mean(name, state.candidates) or "`overnight candidates` lists them",
         )
     return found
+
+
+def drafted(machine: Machine, at: StudyFolder, one: CandidateState) -> Candidate:
+    """A candidate in full, as its entry in the ledger has it."""
+    entry = read_entry(machine, at, one.drafted_at)
+    return decode(Candidate, entry["data"], where=f"ledger candidate {one.id}")
 
 
 def record_refusal(study: Study, name: str | None, reasons: tuple[Reason, ...]) -> None:
@@ -247,7 +251,7 @@ def _refuse(study: Study, name: str | None, reasons: tuple[Reason, ...]) -> Refu
 
 
 def _admission(study: Study, store: Store, one: CandidateState, case: Opening, contract: Contract) -> Admission:
-    candidate = decode(Candidate, one.data, where=f"ledger candidate {one.id}")
+    candidate = drafted(study.machine, study.at, one)
     commit = store.ref(study.at.ref("candidates", one.id))
     tree = store.tree_of(commit) if commit is not None else None
     changes = store.changes(store.tree_of(candidate.base), tree) if tree is not None else ()
@@ -285,7 +289,7 @@ def follow_ledger(study: Study, store: Store) -> None:
     A missing ref is made. A ref that points to a commit which the ledger has never named
     was moved by another hand, and is refused.
     """
-    known = {one.data["commit"] for one in study.state.candidates.values()} | {*study.state.incumbents}
+    known = {one.commit for one in study.state.candidates.values()} | {*study.state.incumbents}
     known |= {study.state.tip, study.state.incumbent}
     refs = store.refs(study.at.ref())
     for name, commit in (("tip", study.state.tip), ("incumbent", study.state.incumbent)):
@@ -299,8 +303,8 @@ def follow_ledger(study: Study, store: Store) -> None:
             store.move_ref(study.at.ref(name), commit, old=now)
     for one in study.state.candidates.values():
         ref = study.at.ref("candidates", one.id)
-        if ref not in refs and store.has(one.data["commit"]):
-            store.move_ref(ref, one.data["commit"], old=None)
+        if ref not in refs and store.has(one.commit):
+            store.move_ref(ref, one.commit, old=None)
 
 
 # What comes next

@@ -33,12 +33,12 @@ def candidates(
             "id": one.id,
             "state": str(one.state),
             "kept": one.kept,
-            "hypothesis": one.data["proposal"]["hypothesis"],
-            "refused": [reason["says"] for reason in one.refusals[-1]["reasons"]] if one.refusals else [],
+            "hypothesis": one.hypothesis,
+            "refused": one.refused,
         }
         for one in found
     ]
-    rows = [(one.id, _shown(str(one.state), bool(one.refusals)), one.data["proposal"]["hypothesis"]) for one in found]
+    rows = [(one.id, _shown(str(one.state), bool(one.refused)), one.hypothesis) for one in found]
     text = table(rows, header=("candidate", "state", "hypothesis")) if rows else "no candidates yet"
     data({"candidates": told}, text, as_json=as_json)
 

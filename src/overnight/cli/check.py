@@ -63,7 +63,7 @@ def record(
     from overnight.errors import UserError, did_you_mean
     from overnight.records import strict_json
     from overnight.records.codec import loads
-    from overnight.records.stored import STORED
+    from overnight.study.stored import STORED
 
     if not path.is_file():
         raise UserError(str(path), "is not a file")

@@ -1,12 +1,17 @@
 """`overnight ledger`: verify, show and follow the ledger."""
 
 import time
-from typing import Annotated, Any
+from collections import deque
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from overnight.cli.options import HERE, Dir, Json, active, verb_app
 from overnight.cli.output import data
+
+if TYPE_CHECKING:
+    from overnight.ports import Machine
+    from overnight.study.layout import StudyFolder
 
 app = verb_app("Verify, show or follow the ledger.")
 Last = Annotated[int, typer.Option("--last", "-n", min=1, help="How many of the last entries.")]
@@ -17,23 +22,30 @@ def verify(
     expect_head: Annotated[
         str | None, typer.Option(help="A head that you noted earlier; it must still be part of the ledger.")
     ] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Decode the record in every entry, too.")] = False,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
-    """Check every hash, the anchor, every payload and every step. Exit 3 when anything is not as it was written.
+    """Check every hash, the anchor, and that every entry could lawfully follow.
+
+    Exit 3, with a sentence that says where, when anything is not as it was written.
 
     Example: `overnight ledger verify --expect-head 5f2c…`
     """
     from overnight.errors import LedgerDamaged
-    from overnight.study.fold import decode_entry, fold
-    from overnight.study.ledger import check_canonical, read_sound
+    from overnight.study.fold import Fold, decode_entry
+    from overnight.study.ledger import RawEntry, read_sound
 
     machine, at = active(folder)
-    found = read_sound(machine, at.ledger, at.head)
-    for entry in found.entries:
-        decode_entry(entry, where=str(at.ledger))
-    check_canonical(found, machine.read(str(at.ledger)) or b"", where=str(at.ledger))
-    state = fold(found, where=str(at.ledger))
+    where, entries = str(at.ledger), Fold()
+
+    def take(entry: RawEntry, offset: int) -> None:
+        entries(entry, offset)
+        if deep:
+            decode_entry(entry, where=where)
+
+    found = read_sound(machine, at.folder, take)
+    state = entries.state(found, where=where)
     if expect_head is not None and not any(
         one.startswith(expect_head) for one in found.hashes if len(expect_head) >= 8
     ):
@@ -48,11 +60,12 @@ def show(last: Last = 1_000_000, folder: Dir = HERE, as_json: Json = False) -> N
 
     Example: `overnight ledger show --last 20`
     """
-    from overnight.study.ledger import scan
+    from overnight.study.ledger import START, RawEntry, scan
 
     machine, at = active(folder)
-    entries = scan(machine.read(str(at.ledger)) or b"").entries[-last:]
-    data({"entries": entries}, "\n".join(map(_line, entries)), as_json=as_json)
+    entries: deque[RawEntry] = deque(maxlen=last)
+    scan(machine.read(str(at.ledger)) or b"", START, lambda entry, _: entries.append(entry))
+    data({"entries": list(entries)}, "\n".join(map(_line, entries)), as_json=as_json)
 
 
 @app.command()
@@ -66,19 +79,25 @@ def tail(
 
     Example: `overnight ledger tail --follow`
     """
+    machine, at = active(folder)
+    entries = _read(machine, at)
+    shown = max(len(entries) - last, 0)
+    while True:
+        for entry in entries[shown:]:
+            data(entry, _line(entry), as_json=as_json)
+        shown = len(entries)
+        if not follow:
+            return
+        time.sleep(0.5)
+        entries = _read(machine, at)
+
+
+def _read(machine: "Machine", at: "StudyFolder") -> list[dict[str, Any]]:
     from overnight.study.ledger import read_sound
 
-    machine, at = active(folder)
-    entries = read_sound(machine, at.ledger, at.head).entries
-    seen = len(entries)
-    for entry in entries[-last:]:
-        data(entry, _line(entry), as_json=as_json)
-    while follow:
-        time.sleep(0.5)
-        entries = read_sound(machine, at.ledger, at.head).entries
-        for entry in entries[seen:]:
-            data(entry, _line(entry), as_json=as_json)
-        seen = len(entries)
+    entries: list[dict[str, Any]] = []
+    read_sound(machine, at.folder, lambda entry, _: entries.append(entry))
+    return entries
 
 
 def _line(entry: dict[str, Any]) -> str:

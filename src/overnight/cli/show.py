@@ -21,34 +21,34 @@ def show(
     Example: `overnight show c-0001`
     """
     from overnight.candidate.tree import Store
-    from overnight.loop import find_candidate
+    from overnight.loop import drafted, find_candidate
+    from overnight.records.codec import encode
     from overnight.study.layout import check_id
     from overnight.study.study import read_state
 
     machine, at = active(folder)
     one = find_candidate(read_state(machine, at), check_id(name, letter="c", called="candidate"))
+    candidate = drafted(machine, at, one)
     store = Store(machine, at.task.root.store)
-    diff = store.diff(store.tree_of(one.data["base"]), one.data["tree"]).decode(errors="replace")
-    reasons = [reason["says"] for refusal in one.refusals for reason in refusal["reasons"]]
-    proposal = one.data["proposal"]
+    diff = store.diff(store.tree_of(one.base), one.tree).decode(errors="replace")
+    proposal = candidate.proposal
     told = {
         "id": one.id,
         "state": str(one.state),
         "kept": one.kept,
-        "refused": reasons,
-        "candidate": one.data,
+        "refused": one.refused,
+        "candidate": encode(candidate),
         "diff": diff,
     }
     lines = [
         f"{one.id}  {one.state}{'  kept' if one.kept else ''}",
-        f"hypothesis  {proposal['hypothesis']}",
-        f"predicted   {proposal['predicted_effect']}",
-        f"proposer    {proposal['proposer']} ({proposal['kind']})",
-        f"tree        {one.data['tree']}",
-        f"commit      {one.data['commit']}",
-        *(f"refused     {says}" for says in reasons),
-        *(f"failure     {one.failure}" for _ in [1] if one.failure),
-        "",
-        diff[:20_000],
+        f"hypothesis  {proposal.hypothesis}",
+        f"predicted   {proposal.predicted_effect}",
+        f"proposer    {proposal.proposer} ({proposal.kind})",
+        f"tree        {one.tree}",
+        f"commit      {one.commit}",
+        *(f"refused     {says}" for says in one.refused),
     ]
-    data(told, "\n".join(lines).rstrip(), as_json=as_json)
+    if one.failure:
+        lines.append(f"failure     {one.failure}")
+    data(told, "\n".join([*lines, "", diff[:20_000]]).rstrip(), as_json=as_json)

@@ -58,7 +58,7 @@ def _where(contract: Contract) -> str:
     hardware, may = contract.hardware, contract.experiments.permissions
     network = "with" if may.network else "without"
     return (
-        f"Host {hardware.host}, device {hardware.device}, {hardware.cores_per_run} core{'s' * (hardware.cores_per_run > 1)} a run, "
+        f"Host {hardware.host}, device {hardware.device}, cores a run: {hardware.cores_per_run}, "
         f"{network} network, isolation {contract.evaluation.min_tier} or stronger."
     )
 

@@ -6,7 +6,8 @@ Nothing is coerced, except a whole number where a decimal one is wanted.
 
 Field types it knows: `str`, `int`, `float`, `bool`, `StrEnum`, `Literal`, `X | None`,
 `tuple[X, ...]`, `Mapping[str, X]`, other records, `object` for any plain data, and
-`Annotated` with the limits below.
+`Annotated` with the limits below. `list` and `dict` are read as themselves: records have
+none, only the accumulator of the ledger's fold does.
 """
 
 import re
@@ -136,10 +137,10 @@ def encode(value: object) -> Any:  # noqa: ANN401 - plain JSON data has no tight
         return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, StrEnum):
         return str(value)
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, list)):
         return [encode(item) for item in value]
     if isinstance(value, Mapping):
-        return {key: encode(item) for key, item in value.items()}
+        return {str(key): encode(item) for key, item in value.items()}
     return value
 
 
@@ -205,19 +206,15 @@ def reader_of(kind: Any) -> Reader:  # noqa: ANN401 - any type hint
         return _union(args)
     if origin is Literal:
         return _choice(args)
-    if origin is tuple:
-        return _tuple(reader_of(args[0]))
+    if origin in (tuple, list):
+        return _sequence(reader_of(args[0]), origin)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _mapping(reader_of(args[1]))
+        return _mapping(reader_of(args[0]), reader_of(args[1]), dict if origin is dict else MappingProxyType)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _enum(kind)
     if is_dataclass(kind):
         return _record(kind)
-    if kind is float:
-        return _float
-    if kind is object:
-        return frozen
-    return _scalar(kind)
+    return _PLAIN_READERS.get(kind) or _scalar(kind)
 
 
 def hints_of(kind: type) -> dict[str, Any]:
@@ -249,6 +246,9 @@ def _float(data: object) -> float:
     if not isfinite(value):
         raise Misfit((), f"is {value}, but a finite number is needed")
     return value
+
+
+_PLAIN_READERS: dict[Any, Reader] = {float: _float, object: frozen, Any: lambda data: data}
 
 
 def _union(args: tuple[Any, ...]) -> Reader:
@@ -297,7 +297,7 @@ def _near(data: object, known: Any) -> str:  # noqa: ANN401 - any collection of 
     return did_you_mean(data, words) if isinstance(data, str) and len(data) < 200 else ""
 
 
-def _tuple(inner: Reader) -> Reader:
+def _sequence(inner: Reader, kind: Callable[[list[object]], object]) -> Reader:
     def read(data: object) -> object:
         if type(data) is not list:
             raise Misfit((), f"is {show(data)}, but a list is needed")
@@ -307,27 +307,29 @@ def _tuple(inner: Reader) -> Reader:
                 found.append(inner(item))
             except Misfit as misfit:
                 raise misfit.under(str(index)) from None
-        return tuple(found)
+        return kind(found)
 
     return read
 
 
-def _mapping(inner: Reader) -> Reader:
+def _mapping(key_reader: Reader, inner: Reader, kind: Callable[[dict[object, object]], object]) -> Reader:
     def read(data: object) -> object:
         if type(data) is not dict:
             raise Misfit((), f"is {show(data)}, but a mapping is needed")
         found = {}
         for key, item in data.items():
             try:
-                found[key] = inner(item)
+                found[key_reader(key)] = inner(item)
             except Misfit as misfit:
                 raise misfit.under(str(key)) from None
-        return MappingProxyType(found)
+        return kind(found)
 
     return read
 
 
 def _limited(inner: Reader, limits: tuple[object, ...]) -> Reader:
+    if len(limits) == 1 and isinstance(limits[0], Shape):
+        return _shaped(inner, limits[0])
     checks = tuple(check for limit in limits if (check := _check_of(limit)) is not None)
 
     def read(data: object) -> object:
@@ -336,6 +338,20 @@ def _limited(inner: Reader, limits: tuple[object, ...]) -> Reader:
             if (what := check(value)) is not None:
                 raise Misfit((), what)
         return value
+
+    return read
+
+
+def _shaped(inner: Reader, shape: Shape) -> Reader:
+    """The reader of ids and digests, of which a ledger has hundreds of thousands."""
+    matches = re.compile(shape.pattern).fullmatch
+
+    def read(data: object) -> object:
+        if type(data) is not str:
+            return inner(data)
+        if matches(data) is None:
+            raise Misfit((), f"is {show(data)}, but {shape.called} is needed")
+        return data
 
     return read
 
@@ -350,9 +366,6 @@ def _check_of(limit: object) -> Callable[[Any], str | None] | None:
             return lambda n: None if n <= most else f"is {show(n)}, but at most {most:g} is allowed"
         case Items(fewest, greatest):
             return lambda t: None if fewest <= len(t) <= greatest else _count(len(t), fewest, greatest)
-        case Shape(pattern, called):
-            full = re.compile(pattern)
-            return lambda s: None if full.fullmatch(s) else f"is {show(s)}, but {called} is needed"
         case Length(most, least):
             return lambda s: None if least <= len(s) <= most else _length(len(s), least, most)
     return None
@@ -386,14 +399,15 @@ def _record(kind: Any) -> Reader:  # noqa: ANN401 - any dataclass
             missing = min(required - data.keys(), key=list(readers).index)
             raise Misfit((missing,), "is missing")
         found = {}
-        for key, item in data.items():
-            inner = readers.get(key)
-            if inner is None:
-                raise Misfit((str(key)[:80],), "is not a known key", hint=did_you_mean(str(key)[:80], readers))
-            try:
-                found[key] = inner(item)
-            except Misfit as misfit:
-                raise misfit.under(key) from None
-        return kind(**found)
+        try:
+            for key, item in data.items():
+                if key not in readers:
+                    break
+                found[key] = readers[key](item)
+            else:
+                return kind(**found)
+        except Misfit as misfit:
+            raise (misfit.under(key) if key not in found else misfit) from None
+        raise Misfit((str(key)[:80],), "is not a known key", hint=did_you_mean(str(key)[:80], readers))
 
     return read

@@ -72,7 +72,7 @@ def _of(kind: Any, parts: dict[str, Schema]) -> Schema:  # noqa: ANN401 - any ty
         return {"anyOf": [_of(arg, parts) for arg in args]}
     if origin is Literal:
         return {"enum": list(args)}
-    if origin is tuple:
+    if origin in (tuple, list):
         return {"type": "array", "items": _of(args[0], parts)}
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": _of(args[1], parts)}
@@ -84,7 +84,7 @@ def _of(kind: Any, parts: dict[str, Schema]) -> Schema:  # noqa: ANN401 - any ty
             parts[name] = {}
             parts[name] = _record(kind, parts)
         return {"$ref": f"#/$defs/{name}"}
-    return {} if kind is object else {"type": _PLAIN[kind]}
+    return {} if kind in (object, Any) else {"type": _PLAIN[kind]}
 
 
 def _limits(limits: tuple[object, ...]) -> Schema:

@@ -14,14 +14,12 @@ record of one entry where it is needed, and `overnight ledger verify` decodes th
 from collections.abc import Callable
 from typing import cast
 
-from overnight.errors import LedgerDamaged
+from overnight.errors import LedgerDamaged, UserError
 from overnight.records.codec import decode, encode
 from overnight.records.contract import Clause
 from overnight.records.entry import PAYLOADS, Kind, Payload
 from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
-from overnight.records.status import CandidateLine, Status
-from overnight.study.anchor import GENESIS
 from overnight.study.ledger import RawEntry, Scan
 from overnight.study.state import (
     CandidateState,
@@ -35,12 +33,16 @@ from overnight.study.state import (
     check_tree,
     only,
     run_of,
+    text,
 )
 from overnight.study.verdicts import apply_verdict
 
 
 def apply(state: StudyState, entry: RawEntry) -> None:
-    """Take one entry into the state, or raise `Unlawful` and change nothing."""
+    """Take one entry into the state, or raise `Unlawful` and change nothing.
+
+    `state.ledger_bytes` must be where the entry begins, or will begin, in the file.
+    """
     kind = entry["kind"]
     step = _FOLDS.get(kind)
     if step is None:
@@ -54,16 +56,35 @@ def apply(state: StudyState, entry: RawEntry) -> None:
     state.entries += 1
 
 
-def fold(found: Scan, *, where: str) -> StudyState:
-    """The state after every entry of a ledger."""
-    state = StudyState()
-    for entry in found.entries:
+class Fold:
+    """Takes entries as they are read, and holds on to the first that is unlawful.
+
+    It is raised only by `state`, after the reader has compared the chain with its anchor, so
+    that a rewritten ledger is called rewritten.
+    """
+
+    def __init__(self, onto: StudyState | None = None) -> None:
+        self._state = onto if onto is not None else StudyState()
+        self._unlawful = ""
+
+    def __call__(self, entry: RawEntry, offset: int) -> None:
+        """Take one entry in, unless an earlier one was unlawful."""
+        if self._unlawful:
+            return
+        self._state.ledger_bytes = offset
         try:
-            apply(state, entry)
+            apply(self._state, entry)
         except Unlawful as unlawful:
-            raise LedgerDamaged(where, f"holds an unlawful entry {entry['seq']}: {unlawful}") from unlawful
-    state.head = found.hashes[-1] if found.hashes else GENESIS
-    return state
+            self._unlawful = f"holds an unlawful entry {entry['seq']}: {unlawful}"
+
+    def state(self, found: Scan, *, where: str) -> StudyState:
+        """The state after everything that was read."""
+        if self._unlawful:
+            raise LedgerDamaged(where, self._unlawful)
+        if found.hashes:
+            self._state.head = found.hashes[-1]
+        self._state.ledger_bytes = found.good_bytes
+        return self._state
 
 
 def decode_entry(entry: RawEntry, *, where: str) -> Payload:
@@ -71,28 +92,10 @@ def decode_entry(entry: RawEntry, *, where: str) -> Payload:
     kind = PAYLOADS.get(cast(Kind, entry["kind"]))
     if kind is None:
         raise LedgerDamaged(where, f"entry {entry['seq']} is of the unknown kind {entry['kind']!r}.")
-    return cast(Payload, decode(kind, entry["data"], where=f"{where} entry {entry['seq']}"))
-
-
-def status(state: StudyState) -> Status:
-    """The state as a record, for `state.json` and for people."""
-    return Status(
-        task=state.task,
-        study=state.study,
-        entries=state.entries,
-        head=state.head,
-        tip=state.tip,
-        incumbent=state.incumbent,
-        approved={str(clause): data["digest"] for clause, data in state.approvals.items()},
-        entered=state.entered,
-        runs=len(state.runs),
-        wall_seconds=state.wall_seconds,
-        candidates={
-            name: CandidateLine(state=one.state, kept=one.kept, hypothesis=one.data["proposal"]["hypothesis"])
-            for name, one in state.candidates.items()
-        },
-        open_runs=tuple(name for name, run in state.runs.items() if run.ended is None),
-    )
+    try:
+        return cast(Payload, decode(kind, entry["data"], where=where))
+    except UserError as error:
+        raise LedgerDamaged(where, f"entry {entry['seq']} does not fit its kind: {error.what}.") from error
 
 
 def raw(payload: Payload) -> Data:
@@ -105,14 +108,18 @@ def raw(payload: Payload) -> Data:
 
 def _created(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.ENGINE)
-    state.task, state.study = data["task"], data["study"]
-    state.tree = data["tree"]
-    state.tip = state.incumbent = data["commit"]
+    task, study, tree, commit = (text(data[key]) for key in ("task", "study", "tree", "commit"))
+    if not task:
+        raise Unlawful("A study has a task.")
+    state.task, state.study, state.tree = task, study, tree
+    state.tip = state.incumbent = commit
 
 
 def _approved(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.PERSON)
     clause = Clause(data["clause"])
+    for key in ("digest", "approver", "strength"):
+        text(data[key])
     before = state.approvals.get(clause)
     if data["replaces"] != (before["digest"] if before else None):
         raise Unlawful(f"The approval of `{clause}` does not name the one that it replaces.")
@@ -126,7 +133,7 @@ def _entered(state: StudyState, data: Data, actor: str) -> None:
     missing = [str(clause) for clause in Clause if clause not in state.approvals]
     if missing:
         raise Unlawful(f"The loop may not be entered: {', '.join(missing)} was never approved.")
-    state.entered = data["contract"]
+    state.entered = text(data["contract"])
 
 
 def _drafted(state: StudyState, data: Data, actor: str) -> None:
@@ -138,21 +145,27 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
     if data["base"] != state.tip:
         raise Unlawful(f"{name} was built on {data['base'][:12]}, which is not the tip.")
     check_step(None, State.DRAFT, actor)
-    if not isinstance(data["proposal"]["hypothesis"], str) or not isinstance(data["tree"], str):
-        raise TypeError("hypothesis and tree are text")
-    state.candidates[name] = CandidateState(name, data)
+    state.candidates[name] = CandidateState(
+        id=name,
+        drafted_at=state.ledger_bytes,
+        hypothesis=text(data["proposal"]["hypothesis"]),
+        base=data["base"],
+        commit=text(data["commit"]),
+        tree=text(data["tree"]),
+    )
 
 
 def _permitted(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.PERSON)
     one = candidate_of(state, data)
     check_tree(one, data)
-    one.permitted_under = data["contract"]
+    one.permitted_under = text(data["contract"])
 
 
 def _refused(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.GATE)
-    if not data["reasons"]:
+    says = [text(reason["says"]) for reason in data["reasons"]]
+    if not says:
         raise Unlawful("A refusal has at least one reason.")
     if data["candidate"] is None:
         state.last_refusal = data
@@ -163,7 +176,7 @@ def _refused(state: StudyState, data: Data, actor: str) -> None:
         one.state = State.DRAFT
     elif one.state is not State.DRAFT:
         raise Unlawful(f"{one.id} is {one.state}, so the gate has nothing more to say about it.")
-    one.refusals.append(data)
+    one.refused = says
     state.last_refusal = data
 
 
@@ -171,7 +184,7 @@ def _validated(state: StudyState, data: Data, actor: str) -> None:
     one = candidate_of(state, data)
     check_step(one.state, State.VALIDATED, actor)
     check_tree(one, data)
-    one.validated_under = data["contract"]
+    one.validated_under = text(data["contract"])
     one.state = State.VALIDATED
 
 
@@ -189,7 +202,7 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         raise Unlawful(f"{run} may not start: {one.id} was not validated under this contract.")
     if data["command"] != state.approvals[Clause.BASELINE]["terms"]["command"]:
         raise Unlawful(f"{run} may not start: its command is not the approved one.")
-    state.runs[run] = RunState(data)
+    state.runs[run] = RunState(candidate=one.id, tree=data["tree"], comparability=text(data["comparability"]))
     one.runs.append(run)
     one.state = State.LAUNCHED
 
@@ -197,25 +210,24 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
 def _ended(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.RUNNER)
     run = run_of(state, data["run"])
-    if run.ended is not None:
+    if run.outcome is not None:
         raise Unlawful(f"{data['run']} has ended already.")
-    one = state.candidates[run.data["candidate"]]
-    outcome, seconds, because = Outcome(data["outcome"]), float(data["wall_seconds"]), data["because"]
-    others = [name for name in one.runs if state.runs[name].ended is None and name != data["run"]]
-    run.ended = data
+    one = state.candidates[run.candidate]
+    outcome, seconds, because = Outcome(data["outcome"]), float(data["wall_seconds"]), text(data["because"])
+    run.outcome = outcome
     state.wall_seconds += seconds
     if outcome.is_candidates_fault():
         one.failure = because
-    if not others:
-        one.state = _after_runs(state, one)
+    outcomes = {state.runs[name].outcome for name in one.runs}
+    if None not in outcomes:
+        one.state = _after_runs(outcomes)
 
 
-def _after_runs(state: StudyState, one: CandidateState) -> State:
-    """What becomes of a candidate when its last open run has ended: the worst outcome decides."""
-    outcomes = {Outcome(ended["outcome"]) for name in one.runs if (ended := state.runs[name].ended) is not None}
+def _after_runs(outcomes: set[Outcome | None]) -> State:
+    """What becomes of a candidate when its last open run has ended."""
     if Outcome.COMPLETED in outcomes:
         return State.COMPLETED
-    if any(outcome.is_candidates_fault() for outcome in outcomes):
+    if any(outcome is not None and outcome.is_candidates_fault() for outcome in outcomes):
         return State.DEBUG
     return State.VALIDATED
 
@@ -223,12 +235,12 @@ def _after_runs(state: StudyState, one: CandidateState) -> State:
 def _measured(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.REFEREE)
     run = run_of(state, data["run"])
-    if run.ended is None or run.ended["outcome"] != Outcome.COMPLETED:
+    if run.outcome is not Outcome.COMPLETED:
         raise Unlawful(f"{data['run']} did not complete, so there is nothing to measure.")
-    for key in ("candidate", "tree", "comparability"):
-        if run.data[key] != data[key]:
+    for key, own in (("candidate", run.candidate), ("tree", run.tree), ("comparability", run.comparability)):
+        if data[key] != own:
             raise Unlawful(f"The evidence on {data['run']} names another {key} than the run itself.")
-    run.evidence.append(data)
+    run.evidence += 1
 
 
 def _verified(state: StudyState, data: Data, actor: str) -> None:
@@ -241,13 +253,13 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     one = candidate_of(state, data)
     check_evidence(state, data["evidence"])
+    because = text(data["because"])
     apply_verdict(state, one, data)
-    one.verdicts.append(data)
+    one.verdict = because
 
 
 def _noted(state: StudyState, data: Data, actor: str) -> None:
-    if not isinstance(data["says"], str):
-        raise TypeError("a note is text")
+    text(data["says"])
 
 
 _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {

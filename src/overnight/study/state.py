@@ -1,7 +1,7 @@
 """What a fold accumulates, and the questions every entry is asked."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from overnight.records.contract import Clause
 from overnight.records.lifecycle import Actor, State, why_not
@@ -15,59 +15,98 @@ class Unlawful(Exception):
     """An entry that may not follow the ones before it; the message is a full sentence."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class CandidateState:
     """One candidate as the ledger tells it."""
 
     id: str
-    data: Data
-    """The drafted candidate, as it stands in the file."""
+    """Its id."""
+    drafted_at: int
+    """Where in the ledger file the entry stands that drafted it, in bytes."""
+    hypothesis: str
+    """Its idea."""
+    base: str
+    """The commit it was built on."""
+    commit: str
+    """Its own commit."""
+    tree: str
+    """Its tree."""
     state: State = State.DRAFT
+    """Where it stands."""
     kept: bool = False
+    """Whether it joined the tip."""
     validated_under: str | None = None
     """The contract under which the gate last said yes."""
     permitted_under: str | None = None
     """The contract under which a person approved this very candidate."""
-    refusals: list[Data] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """What the gate said when it last said no."""
     runs: list[str] = field(default_factory=list)
+    """Its runs."""
     failure: str = ""
     """The failure signature of the last broken run."""
-    verdicts: list[Data] = field(default_factory=list)
+    verdict: str = ""
+    """The sentence of the last verdict."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class RunState:
     """One run as the ledger tells it."""
 
-    data: Data
-    ended: Data | None = None
-    evidence: list[Data] = field(default_factory=list)
+    candidate: str
+    """What was trained."""
+    tree: str
+    """The tree that was run."""
+    comparability: str
+    """The key that its results carry."""
+    outcome: Outcome | None = None
+    """How it ended; null while it has not."""
+    evidence: int = 0
+    """How many times it was measured."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class StudyState:
-    """Where a study stands after its entries so far."""
+    """Where a study stands after its entries so far: the accumulator of the fold, and what `state.json` holds."""
+
+    SCHEMA: ClassVar[str] = "overnight/state/1"
 
     task: str = ""
+    """The task's name."""
     study: str = ""
+    """The study's name."""
     tree: str = ""
+    """The baseline's tree."""
     tip: str = ""
+    """What the next candidate is built on."""
     incumbent: str = ""
+    """The last certified tip."""
     entered: str | None = None
+    """The contract for which the loop was entered."""
     approvals: dict[Clause, Data] = field(default_factory=dict)
     """The last approval of each clause, in force or void."""
     amendments: list[Data] = field(default_factory=list)
     """Approvals that replaced an earlier one."""
     candidates: dict[str, CandidateState] = field(default_factory=dict)
+    """Every candidate by id."""
     runs: dict[str, RunState] = field(default_factory=dict)
+    """Every run by id."""
     stack: list[str] = field(default_factory=list)
     """Candidates kept since the incumbent, in order."""
     incumbents: list[str] = field(default_factory=list)
     """Every incumbent before the present one."""
     wall_seconds: float = 0.0
+    """Wall time that runs took, added up."""
     entries: int = 0
+    """How many entries it is folded from."""
     head: str = GENESIS
+    """The hash of the last of them."""
+    ledger_bytes: int = 0
+    """How long the ledger was."""
+    ledger_sha256: str = ""
+    """The digest of those bytes: how fresh this is."""
     last_refusal: Data | None = None
+    """The last refusal, whatever it was about."""
 
     def next_candidate(self) -> str:
         """The id of the next candidate."""
@@ -76,6 +115,13 @@ class StudyState:
     def next_run(self) -> str:
         """The id of the next run."""
         return f"r-{len(self.runs) + 1:04d}"
+
+
+def text(value: object) -> str:
+    """A value of an entry that must be text."""
+    if not isinstance(value, str):
+        raise TypeError("text is needed")
+    return value
 
 
 def only(actor: str, allowed: Actor) -> None:
@@ -109,13 +155,13 @@ def run_of(state: StudyState, name: str) -> RunState:
 
 def check_tree(one: CandidateState, data: Data) -> None:
     """Refuse an entry about another tree than the one that was drafted."""
-    if one.data["tree"] != data["tree"]:
-        raise Unlawful(f"{one.id} was drafted with the tree {one.data['tree'][:12]}, not {data['tree'][:12]}.")
+    if one.tree != data["tree"]:
+        raise Unlawful(f"{one.id} was drafted with the tree {one.tree[:12]}, not {data['tree'][:12]}.")
 
 
 def check_evidence(state: StudyState, runs: list[str]) -> None:
     """Refuse a verdict that names runs without evidence."""
     for name in runs:
         run = run_of(state, name)
-        if not run.evidence and (run.ended is None or not Outcome(run.ended["outcome"]).is_candidates_fault()):
+        if not run.evidence and (run.outcome is None or not run.outcome.is_candidates_fault()):
             raise Unlawful(f"{name} has no evidence, so nothing can be decided on it.")

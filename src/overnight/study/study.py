@@ -1,5 +1,6 @@
 """One study, open for reading or for writing."""
 
+import json
 import os
 import socket
 from pathlib import Path
@@ -7,15 +8,15 @@ from typing import Self
 
 from overnight.errors import Refused, UserError, did_you_mean
 from overnight.ports import Machine
-from overnight.records.codec import dumps
+from overnight.records.codec import decode, encode
 from overnight.records.entry import KIND_OF, Payload
 from overnight.records.lifecycle import Actor
-from overnight.study import ledger as ledger_file
+from overnight.records.strict_json import canonical
 from overnight.study import yaml
 from overnight.study.durable import make_folder, write_file
-from overnight.study.fold import apply, fold, raw, status
+from overnight.study.fold import Fold, apply, raw
 from overnight.study.layout import Root, StudyFolder, find_root
-from overnight.study.ledger import Ledger, RawEntry
+from overnight.study.ledger import Ledger, RawEntry, Since, no_collection, read_since, read_sound
 from overnight.study.state import StudyState, Unlawful
 
 
@@ -33,9 +34,10 @@ class Study:
         """Take the study for writing, or say who holds it."""
         since = machine.now()
         holder = f"pid {os.getpid()} on {socket.gethostname()} ({doing}, since {since:.0f})"
-        ledger = Ledger.open(machine, at.folder, holder=holder)
+        entries = Fold()
+        ledger = Ledger.open(machine, at.folder, holder=holder, take=entries)
         try:
-            state = fold(ledger.recovered, where=str(at.ledger))
+            state = entries.state(ledger.recovered, where=str(at.ledger))
         except BaseException:
             ledger.close()
             raise
@@ -44,19 +46,21 @@ class Study:
     def append(self, actor: Actor, payload: Payload) -> RawEntry:
         """Write one fact. An unlawful one is refused and never reaches the disk."""
         kind, data = KIND_OF[type(payload)], raw(payload)
+        self.ledger.check_usable()
         try:
             apply(self.state, {"kind": str(kind), "actor": str(actor), "data": data})
         except Unlawful as unlawful:
             raise Refused(f"{self.at.task.name}/{self.at.name}", (str(unlawful),)) from unlawful
         entry = self.ledger.append(actor, kind, data)
-        self.state.head = self.ledger.head
+        self.state.head, self.state.ledger_bytes = self.ledger.head, self.ledger.size
         return entry
 
     def close(self) -> None:
         """Leave the derived state behind for readers, and let go."""
         try:
             if self.state.task and self.state.entries == self.ledger.entries:
-                write_file(self.machine, self.at.state, dumps(status(self.state)))
+                self.state.ledger_sha256 = self.ledger.digest()
+                save_state(self.machine, self.at, self.state)
         finally:
             self.ledger.close()
 
@@ -70,11 +74,47 @@ class Study:
 
 
 def read_state(machine: Machine, at: StudyFolder) -> StudyState:
-    """The state of a study, read without taking it: what every read-only verb uses."""
-    found = ledger_file.read_sound(machine, at.ledger, at.head)
-    if not found.entries:
+    """The state of a study, read without taking it: what every read-only verb uses.
+
+    Goes on from `state.json` where the ledger's bytes up to there still have the digest that
+    it names, and folds everything anew where they do not.
+    """
+    where = str(at.ledger)
+    state = load_state(machine, at)
+    if state is not None:
+        since, newer = Since(state.entries, state.head, state.ledger_bytes), Fold(onto=state)
+        found = read_since(machine, at.folder, (since, state.ledger_sha256), newer)
+        if found is not None:
+            return newer.state(found, where=where)
+    entries = Fold()
+    found = read_sound(machine, at.folder, entries)
+    if not found.hashes:
         raise UserError(str(at.folder), "holds no ledger yet", hint="`overnight init` makes a study")
-    return fold(found, where=str(at.ledger))
+    return entries.state(found, where=where)
+
+
+def read_entry(machine: Machine, at: StudyFolder, offset: int) -> RawEntry:
+    """One entry of the ledger, by where it stands in the file."""
+    data = machine.read(str(at.ledger)) or b""
+    entry: RawEntry = json.loads(data[offset : data.index(b"\n", offset)])["e"]
+    return entry
+
+
+def save_state(machine: Machine, at: StudyFolder, state: StudyState) -> None:
+    """Write `state.json`: derived, so nothing is lost with it."""
+    write_file(machine, at.state, canonical({"schema": state.SCHEMA, **encode(state)}) + b"\n")
+
+
+def load_state(machine: Machine, at: StudyFolder) -> StudyState | None:
+    """Read `state.json`; None where it is missing, of another version, or not sound in any way."""
+    try:
+        with no_collection():
+            data = json.loads(machine.read(str(at.state)) or b"null")
+            if not isinstance(data, dict) or data.pop("schema", None) != StudyState.SCHEMA:
+                return None
+            return decode(StudyState, data, where=str(at.state))
+    except (ValueError, RecursionError, UserError):
+        return None
 
 
 def active_study(machine: Machine, start: Path) -> StudyFolder:

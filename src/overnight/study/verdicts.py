@@ -18,11 +18,11 @@ def _keep(state: StudyState, one: CandidateState, data: Data) -> None:
         raise Unlawful(f"{one.id} is {one.state}{' and kept' if one.kept else ''}, so it cannot be kept.")
     if not data["evidence"]:
         raise Unlawful(f"{one.id} cannot be kept without evidence.")
-    if one.data["base"] != state.tip:
+    if one.base != state.tip:
         raise Unlawful(f"{one.id} was not built on the tip, so it cannot join it.")
     one.kept = True
     state.stack.append(one.id)
-    state.tip = one.data["commit"]
+    state.tip = one.commit
 
 
 def _reject(state: StudyState, one: CandidateState, data: Data) -> None:
@@ -40,7 +40,7 @@ def _undo(state: StudyState, one: CandidateState) -> None:
         state.candidates[name].state = State.REVERTED
         state.candidates[name].kept = False
     del state.stack[at:]
-    state.tip = state.candidates[state.stack[-1]].data["commit"] if state.stack else state.incumbent
+    state.tip = state.candidates[state.stack[-1]].commit if state.stack else state.incumbent
 
 
 def _inconclusive(state: StudyState, one: CandidateState, data: Data) -> None:
@@ -88,7 +88,7 @@ def _refute(state: StudyState, one: CandidateState, data: Data) -> None:
 
 
 def _revert_incumbent(state: StudyState, one: CandidateState) -> None:
-    if one.data["commit"] != state.incumbent:
+    if one.commit != state.incumbent:
         raise Unlawful(f"{one.id} is not the incumbent, so it cannot be reverted.")
     one.state, one.kept = State.REVERTED, False
     for name in state.stack:

@@ -18,7 +18,7 @@ from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
 from overnight.records.space import Space
-from overnight.records.status import Status
+from overnight.study.state import StudyState
 
 STORED: dict[str, Any] = {
     kind.SCHEMA: kind
@@ -45,7 +45,7 @@ STORED: dict[str, Any] = {
         Run,
         RunEnd,
         Space,
-        Status,
+        StudyState,
         Validation,
         Verification,
         View,
