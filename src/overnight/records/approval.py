@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from overnight.records.codec import CandidateId, Digest, Length, Name, ObjectId
 from overnight.records.contract import Clause
+from overnight.records.limits import CandidateId, Digest, Length, Name, ObjectId
 
 
 class Strength(StrEnum):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from overnight.records.codec import AtLeast, CandidateId, Digest, ObjectId
+from overnight.records.limits import AtLeast, CandidateId, Digest, ObjectId
 from overnight.records.proposal import Proposal
 
 

@@ -6,21 +6,9 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
 
-from overnight.records.codec import (
-    Above,
-    AtLeast,
-    AtMost,
-    Digest,
-    Items,
-    Length,
-    Misfit,
-    Name,
-    ObjectId,
-    Sentence,
-    Slug,
-    digest,
-)
+from overnight.records.codec import Misfit, digest
 from overnight.records.env import EnvSpec
+from overnight.records.limits import Above, AtLeast, AtMost, Digest, Items, Length, Name, ObjectId, Sentence, Slug
 from overnight.records.metric import MetricSpec
 
 

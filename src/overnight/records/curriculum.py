@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from overnight.records.codec import CandidateId, Digest, Items, Sentence
+from overnight.records.limits import CandidateId, Digest, Items, Sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

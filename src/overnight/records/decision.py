@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from overnight.records.codec import AtLeast, CandidateId, Items, Misfit, RunId, Sentence, Slug
+from overnight.records.codec import Misfit
+from overnight.records.limits import AtLeast, CandidateId, Items, RunId, Sentence, Slug
 
 
 class Verdict(StrEnum):

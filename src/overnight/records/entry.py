@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.candidate import Candidate
-from overnight.records.codec import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.decision import Decision
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.lifecycle import Actor
+from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
 

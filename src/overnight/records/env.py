@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from overnight.records.codec import AtLeast, Scalar, Shape
+from overnight.records.limits import AtLeast, Scalar, Shape
 
 EnvId = Annotated[
     str,

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from overnight.records.codec import AtLeast, CandidateId, Digest, Items, Misfit, ObjectId, RunId, Sentence
+from overnight.records.codec import Misfit
+from overnight.records.limits import AtLeast, CandidateId, Digest, Items, ObjectId, RunId, Sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

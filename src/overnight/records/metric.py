@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
-from overnight.records.codec import Above, AtLeast, Items, Length, Misfit, Name, show
+from overnight.records.codec import Misfit, show
+from overnight.records.limits import Above, AtLeast, Items, Length, Name
 
 
 class Direction(StrEnum):

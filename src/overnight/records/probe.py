@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from overnight.records.codec import Items, Misfit, Name
+from overnight.records.codec import Misfit
+from overnight.records.limits import Items, Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
-from overnight.records.codec import CandidateId, Items, Misfit, Scalar, Sentence, Slug, Text
+from overnight.records.codec import Misfit
 from overnight.records.contract import Kind
+from overnight.records.limits import CandidateId, Items, Scalar, Sentence, Slug, Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

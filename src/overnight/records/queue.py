@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from overnight.records.codec import AtLeast, CandidateId, Items, Misfit, Name, Sentence
+from overnight.records.codec import Misfit
+from overnight.records.limits import AtLeast, CandidateId, Items, Name, Sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from overnight.records.codec import AtLeast, AtMost, Items, Name, RunId, Sentence
+from overnight.records.limits import AtLeast, AtMost, Items, Name, RunId, Sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

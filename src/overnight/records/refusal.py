@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from overnight.records.codec import CandidateId, Items, Sentence, Slug
+from overnight.records.limits import CandidateId, Items, Sentence, Slug
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from overnight.records.codec import AtLeast, CandidateId, Digest, Items, Name, ObjectId, RunId, Sentence
+from overnight.records.limits import AtLeast, CandidateId, Digest, Items, Name, ObjectId, RunId, Sentence
 
 
 class Outcome(StrEnum):

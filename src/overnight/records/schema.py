@@ -10,7 +10,8 @@ from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from overnight.records.codec import Above, AtLeast, AtMost, Items, Length, Shape, Versioned, hints_of
+from overnight.records.codec import Versioned, hints_of
+from overnight.records.limits import Above, AtLeast, AtMost, Items, Length, Shape
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 Schema = dict[str, Any]

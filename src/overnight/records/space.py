@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from overnight.records.codec import Items, Misfit, Name, Scalar, Sentence, show
+from overnight.records.codec import Misfit, show
+from overnight.records.limits import Items, Name, Scalar, Sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,65 @@
+# Overnight. `make run` shows it at work, `make test` proves it. Both create what they need.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENV ?= CartPole-v1
+HOURS ?= 8
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help run night test check bench soak features system reference changelog wheel clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=…"; exit 1; }
+	@command -v git >/dev/null || $(MAKE) --no-print-directory system
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(MAKE) --no-print-directory system && $(PYTHON) -m venv --clear $(VENV); }
+	@echo "installing into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[gym,dev]'
+	@touch $@
+
+run: $(VENV)/.ready ## run the main job on an embedded default: a study of CartPole-v1, up to the gate
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/first_study.sh build/first-study
+
+night: $(VENV)/.ready ## enter the loop: make night ENV=CartPole-v1 HOURS=8
+	@mkdir -p build/night && $(BIN)/overnight start "$(ENV)" --hours "$(HOURS)" --dir build/night
+
+test: check ## every check that CI runs, in under 12 minutes on 2 cores
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+check: $(VENV)/.ready ## format, lint, types, generated pages
+	@$(BIN)/ruff format --check --quiet src tests tools benchmarks
+	@$(BIN)/ruff check --quiet src tests tools benchmarks
+	@$(BIN)/mypy
+	@$(BIN)/python tools/reference.py --check
+	@$(BIN)/python tools/changelog.py --check
+	@$(BIN)/python tools/features.py > /dev/null
+
+bench: $(VENV)/.ready ## measure the ledger and the command line
+	@$(BIN)/python benchmarks/ledger.py
+
+soak: $(VENV)/.ready ## the long checks: many more crash states and kills
+	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz
+
+features: $(VENV)/.ready ## rows of the feature list: proved, refused, open
+	@$(BIN)/python tools/features.py --open
+
+reference: $(VENV)/.ready ## generate docs/reference from the code
+	@$(BIN)/python tools/reference.py
+
+changelog: ## build CHANGELOG.md from changes/
+	@$(PYTHON) tools/changelog.py
+
+wheel: $(VENV)/.ready ## build the wheel into dist/
+	@$(BIN)/python -m build --wheel --outdir dist >/dev/null && ls dist
+
+system: ## install the Debian packages that are needed (as root)
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git openssh-client python3-venv >/dev/null; \
+	else echo "needed: git and Python's venv module; install them, for example: sudo apt-get install git python3-venv"; exit 1; fi
+
+clean: ## remove what was built
+	@rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,85 @@
+"""Small rules of the house that a machine can hold."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from overnight.cli.main import VERBS
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "overnight"
+PYTHON = sorted(SRC.rglob("*.py"))
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    long = {path.name: n for path in PYTHON if (n := len(path.read_text().splitlines())) > 400}
+    assert not long
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    for path in PYTHON:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                assert (node.end_lineno or 0) - node.lineno < 60, f"{path.name}: {node.name}"
+
+
+def test_nothing_is_named_like_a_junk_drawer() -> None:
+    drawers = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "core"}
+    assert not [path for path in SRC.rglob("*") if path.stem in drawers]
+
+
+def test_every_gate_rule_has_a_cheater_who_loses() -> None:
+    rules = {path.stem.replace("_", "-") for path in (SRC / "gate" / "rules").glob("*.py")} - {"--init--"}
+    marked = set()
+    for path in (ROOT / "tests" / "adversary").glob("*.py"):
+        marked |= set(re.findall(r'mark\.cheater\("([a-z-]+)"\)', path.read_text()))
+    assert rules <= marked, f"without a cheater: {sorted(rules - marked)}"
+    assert marked <= rules, f"cheaters of no rule: {sorted(marked - rules)}"
+
+
+def test_importing_overnight_pulls_nothing_heavy() -> None:
+    code = "import json, sys, overnight; print(json.dumps(sorted(sys.modules)))"
+    loaded = set(json.loads(subprocess.check_output([sys.executable, "-c", code])))
+    heavy = {"typer", "rich", "yaml", "numpy", "gymnasium", "jax", "torch", "pydantic", "asyncio", "subprocess"}
+    assert not loaded & heavy
+
+
+def test_help_imports_no_verb_and_no_typer() -> None:
+    code = "import sys; from overnight.cli.main import main; main(['--help']); sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "overnight init" in done.stdout
+    assert not {"typer", "rich", "yaml", "overnight.loop"} & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("verb", [name for name, verb in VERBS.items() if not verb.hidden])
+def test_every_verb_is_in_the_reference(verb: str) -> None:
+    assert f"## overnight {verb}" in (ROOT / "docs" / "reference" / "cli.md").read_text()
+
+
+def test_the_reference_is_what_the_code_generates() -> None:
+    done = subprocess.run([sys.executable, ROOT / "tools" / "reference.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+
+
+def test_the_repository_names_no_machine_and_no_registry() -> None:
+    words = re.compile(r"/(?:work|farm|root|home/[a-z])/|/tmp/v/|pypi\.org|registry\.npmjs|deb\.debian")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False).stdout
+    for name in listed.decode().split("\0"):
+        path = ROOT / name
+        if (
+            path.is_file()
+            and path.suffix in {".md", ".py", ".toml", ".txt", ".yaml", ".json", ""}
+            and path.name != "LICENSE"
+        ):
+            assert path == Path(__file__) or not words.search(path.read_text(errors="ignore")), name

@@ -1,0 +1,101 @@
+"""The layers are law: each package may import only what stands below it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src" / "overnight"
+
+NOUNS = {"errors", "records"}
+GROUND = NOUNS | {"ports", "machine", "study"}
+STAGES = {"contract", "gate", "candidate", "evaluate"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "__init__": set(),
+    "errors": set(),
+    "records": {"errors"},
+    "ports": {"records"},
+    "machine": {"ports"},
+    "study": NOUNS | {"ports"},
+    "contract": NOUNS | {"ports", "study"},
+    "gate": NOUNS,
+    "candidate": NOUNS | {"ports", "study"},
+    "evaluate": set(),
+    "rl": set(),
+    "begin": NOUNS | {"__init__", "ports", "study"} | STAGES,
+    "loop": NOUNS | {"ports", "study"} | STAGES,
+    "cli": GROUND | STAGES | {"__init__", "begin", "loop"},
+    "testing": NOUNS | {"ports"},
+}
+"""What each package may import of ours. Stages never import one another; only `begin` and `loop` join them."""
+
+THIRD_PARTY: dict[str, set[str]] = {
+    "study": {"yaml"},
+    "cli": {"typer"},
+    "evaluate": {"gymnasium"},
+    "testing": {"pytest"},
+}
+"""What each package may import of others. Everything else has the standard library."""
+
+STANDARD = set(__import__("sys").stdlib_module_names)
+
+
+def strays(source: str, package: str) -> set[str]:
+    """The imports of one module that its package may not have."""
+    found = set()
+    for name in imported(ast.parse(source)):
+        top, _, rest = name.partition(".")
+        if top == "overnight":
+            own = rest.partition(".")[0] or "__init__"
+            if own != package and own not in MAY_IMPORT[package]:
+                found.add(name)
+        elif top not in STANDARD and top not in THIRD_PARTY.get(package, set()):
+            found.add(name)
+    return found
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Every module that is imported anywhere in a file, inside functions too."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            assert node.level == 0, "imports are absolute"
+            if node.module == "overnight":
+                found |= {f"overnight.{a.name}" if not a.name.startswith("__") else "overnight" for a in node.names}
+            else:
+                found.add(node.module)
+    return found
+
+
+def package_of(module: Path) -> str:
+    return module.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_a_package_imports_only_what_stands_below_it(package: str) -> None:
+    modules = [module for module in SRC.rglob("*.py") if package_of(module) == package]
+    assert modules, f"{package} is in the table but not in the tree"
+    for module in modules:
+        assert not strays(module.read_text(), package), module
+
+
+def test_every_package_of_the_tree_is_in_the_table() -> None:
+    assert {package_of(module) for module in SRC.rglob("*.py")} == MAY_IMPORT.keys()
+
+
+@pytest.mark.parametrize(
+    ("package", "line"),
+    [
+        pytest.param("records", "import overnight.study.ledger", id="a record reads the ledger"),
+        pytest.param("gate", "from overnight.candidate.tree import Store", id="a stage imports a stage"),
+        pytest.param("gate", "def f():\n    from overnight.loop import enter", id="a stage calls the loop from inside"),
+        pytest.param("records", "import numpy", id="a record needs an array library"),
+        pytest.param("study", "from overnight import loop", id="the study knows the loop"),
+        pytest.param("evaluate", "from overnight.candidate import tree", id="the referee imports a candidate"),
+    ],
+)
+def test_a_planted_violation_is_found(package: str, line: str) -> None:
+    assert strays(line, package)

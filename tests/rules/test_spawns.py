@@ -1,0 +1,90 @@
+"""Who may start a process: one literal list, so that a new place is a decision and not an accident."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src" / "overnight"
+
+MAY_SPAWN = {"machine.py"}
+"""The one module that asks the operating system for a process."""
+
+MAY_ASK_THE_MACHINE = {
+    "candidate/tree.py",  # git plumbing on the candidate store
+    "begin.py",  # asks the installed packages about an environment
+}
+"""The modules that call the port's `run_process`. None of them can train."""
+
+_OS_CALLS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "startfile"}
+_OS_PREFIXES = ("exec", "spawn")
+_MODULES = {"subprocess", "multiprocessing", "pty", "pexpect", "sh", "plumbum", "concurrent.futures.process"}
+_NAMES = {"create_subprocess_exec", "create_subprocess_shell", "ProcessPoolExecutor", "run_in_executor"}
+_DYNAMIC = {"eval", "exec", "compile", "__import__"}
+
+
+def spawns(source: str) -> set[str]:
+    """Every way to start a process, or to hide one, that a file uses."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.split(".")[0] in _MODULES | {"ctypes"}}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found |= _imported_from(node)
+        elif isinstance(node, ast.Attribute):
+            is_os = isinstance(node.value, ast.Name) and node.value.id == "os"
+            if (is_os and _is_os_call(node.attr)) or node.attr in _NAMES:
+                found.add(node.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _DYNAMIC:
+            found.add(node.func.id)
+    return found
+
+
+def _imported_from(node: ast.ImportFrom) -> set[str]:
+    module = node.module or ""
+    if module in _MODULES or module.split(".")[0] in _MODULES | {"ctypes"}:
+        return {module}
+    return {a.name for a in node.names if a.name in _NAMES or (module == "os" and _is_os_call(a.name))}
+
+
+def _is_os_call(name: str) -> bool:
+    return name in _OS_CALLS or name.startswith(_OS_PREFIXES)
+
+
+def asks(source: str) -> bool:
+    """Whether a file calls the port's `run_process`."""
+    return any(isinstance(node, ast.Attribute) and node.attr == "run_process" for node in ast.walk(ast.parse(source)))
+
+
+def modules() -> dict[str, str]:
+    return {path.relative_to(SRC).as_posix(): path.read_text() for path in SRC.rglob("*.py")}
+
+
+@pytest.mark.feature("R25", "R30")
+def test_only_the_listed_module_can_start_a_process() -> None:
+    assert {name for name, source in modules().items() if spawns(source)} == MAY_SPAWN
+
+
+def test_only_the_listed_modules_ask_the_machine_for_one() -> None:
+    assert {name for name, source in modules().items() if asks(source)} == MAY_ASK_THE_MACHINE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import subprocess",
+        "from subprocess import run",
+        "import os\nos.system('true')",
+        "import os\nos.execvp('sh', ['sh'])",
+        "from os import fork",
+        "import os\nos.posix_spawn('/bin/true', [], {})",
+        "import multiprocessing as m",
+        "import asyncio\nasyncio.create_subprocess_exec('x')",
+        "from concurrent.futures import ProcessPoolExecutor",
+        "def f():\n    import pty",
+        "__import__('subprocess')",
+        "import ctypes",
+    ],
+)
+def test_a_planted_spawn_is_found(line: str) -> None:
+    assert spawns(line)
