@@ -58,7 +58,7 @@ def _command(command: object) -> list[str]:
         names = (
             ", ".join(f"`{option}`" for option in one.opts)
             if one.opts[0].startswith("-")
-            else f"`{one.human_readable_name}`"
+            else f"`{one.metavar or one.name}`"
         )
         lines.append(f"- {names}: {getattr(one, 'help', '') or ''}")
     return lines

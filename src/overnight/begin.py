@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overnight import __version__
-from overnight.candidate.build import PARAMS_FILE, params_bytes
+from overnight.candidate.build import params_bytes
 from overnight.candidate.tree import REGULAR, Store, UserCommit, user_commit
 from overnight.contract import draft, trainers
 from overnight.contract.draft import EnvFacts, Ground, Stated
@@ -19,6 +19,7 @@ from overnight.errors import UserError
 from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import decode
+from overnight.records.contract import PARAMS_FILE
 from overnight.records.entry import Created
 from overnight.records.env import EnvSpec
 from overnight.records.lifecycle import Actor

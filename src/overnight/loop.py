@@ -118,6 +118,7 @@ def opening(state: StudyState, reading: Reading) -> Opening:
         contract=contract,
         digest=digest(contract) if contract is not None else None,
         entered=state.entered,
+        tree=state.tree,
         runs=len(state.runs),
         wall_seconds=state.wall_seconds,
         candidates=len(state.candidates),

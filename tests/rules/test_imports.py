@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from imports import imported
+
 SRC = Path(__file__).parents[2] / "src" / "overnight"
 
 NOUNS = {"errors", "records"}
@@ -52,21 +54,6 @@ def strays(source: str, package: str) -> set[str]:
                 found.add(name)
         elif top not in STANDARD and top not in THIRD_PARTY.get(package, set()):
             found.add(name)
-    return found
-
-
-def imported(tree: ast.AST) -> set[str]:
-    """Every module that is imported anywhere in a file, inside functions too."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            assert node.level == 0, "imports are absolute"
-            if node.module == "overnight":
-                found |= {f"overnight.{a.name}" if not a.name.startswith("__") else "overnight" for a in node.names}
-            else:
-                found.add(node.module)
     return found
 
 

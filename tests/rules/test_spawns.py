@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from imports import imported
+
 SRC = Path(__file__).parents[2] / "src" / "overnight"
 
 MAY_SPAWN = {"machine.py"}
@@ -67,6 +69,26 @@ def test_only_the_listed_module_can_start_a_process() -> None:
 
 def test_only_the_listed_modules_ask_the_machine_for_one() -> None:
     assert {name for name, source in modules().items() if asks(source)} == MAY_ASK_THE_MACHINE
+
+
+@pytest.mark.feature("A3")
+def test_governance_starts_nothing_and_imports_no_training_framework() -> None:
+    frameworks = {
+        "torch",
+        "jax",
+        "flax",
+        "optax",
+        "stable_baselines3",
+        "sbx",
+        "ray",
+        "envpool",
+        "gymnasium",
+        "tensorflow",
+    }
+    for name, source in modules().items():
+        if name.split("/")[0] in {"records", "study", "contract", "gate"}:
+            assert not spawns(source) and not asks(source), name
+            assert not {module.split(".")[0] for module in imported(ast.parse(source))} & frameworks, name
 
 
 @pytest.mark.parametrize(

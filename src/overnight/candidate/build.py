@@ -9,9 +9,8 @@ from overnight.candidate.tree import REGULAR, Store
 from overnight.errors import UserError
 from overnight.records import strict_json
 from overnight.records.candidate import Candidate
+from overnight.records.contract import PARAMS_FILE
 from overnight.records.proposal import Proposal
-
-PARAMS_FILE = "params.json"
 
 
 def params_of(store: Store, tree: str) -> dict[str, object]:

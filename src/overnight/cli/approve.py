@@ -10,8 +10,10 @@ from overnight.cli.output import data, say
 
 if TYPE_CHECKING:
     from overnight.contract.read import Reading
+    from overnight.ports import Machine
     from overnight.records.approval import Strength
     from overnight.records.contract import Clause
+    from overnight.study.layout import StudyFolder
 
 app = verb_app("Approve the terms.")
 
@@ -42,7 +44,7 @@ def approve(
     machine, at = active(folder)
     reading = read_terms(machine, at)
     if names and len(names) == 1 and names[0].startswith("c-"):
-        strength = _word(reading, f"Candidate {names[0]} of {at.task.name}/{at.name}", yes=yes)
+        strength = _word(reading, _candidate_page(machine, at, names[0]), yes=yes)
         with Study.open(machine, at, doing="overnight approve") as study:
             given = permit(study, names[0], Who(login(), strength))
         data(
@@ -61,10 +63,36 @@ def approve(
     lines += ["", f"Approving: {', '.join(clauses)}"]
     strength = _word(reading, "\n".join(lines), yes=yes)
     with Study.open(machine, at, doing="overnight approve") as study:
-        approvals = approve_clauses(study, read_terms(machine, at), clauses, Who(login(), strength))
+        _check_unchanged(reading, read_terms(machine, at))
+        approvals = approve_clauses(study, reading, clauses, Who(login(), strength))
     told = [str(one.clause) for one in approvals]
     text = f"Approved ({strength}): {', '.join(told)}." if told else "Everything was approved already."
     data({"approved": told, "strength": str(strength)}, text, as_json=as_json)
+
+
+def _candidate_page(machine: "Machine", at: "StudyFolder", name: str) -> str:
+    """One candidate as it is approved by itself: its idea and its whole change."""
+    from overnight.candidate.tree import Store
+    from overnight.loop import drafted, find_candidate
+    from overnight.study.study import read_state
+
+    one = find_candidate(read_state(machine, at), name)
+    store, proposal = Store(machine, at.task.root.store), drafted(machine, at, one).proposal
+    diff = store.diff(store.tree_of(one.base), one.tree).decode(errors="replace")
+    return f"{at.task.name}/{at.name} {name}: {proposal.hypothesis}\nPredicted: {proposal.predicted_effect}\n\n{diff}"
+
+
+def _check_unchanged(shown: "Reading", now: "Reading") -> None:
+    """What is approved is what was shown, whatever happened to the file in the meantime."""
+    from overnight.contract.read import digests
+    from overnight.errors import Refused
+
+    if digests(shown) != digests(now):
+        raise Refused(
+            "overnight approve",
+            ("The contract changed while it was being read, so nothing is approved.",),
+            hint="read it again",
+        )
 
 
 def _clauses(names: list[str] | None) -> list["Clause"]:

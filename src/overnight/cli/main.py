@@ -4,13 +4,14 @@ Exit 0: the command did its job, whatever the verdict. 1: our fault. 2: your inp
 The list of verbs is data, so that `--help` answers at once and imports nothing.
 """
 
+import errno
 import os
 import sys
 from importlib import import_module
 from typing import NamedTuple
 
 from overnight import __version__
-from overnight.errors import OvernightError, UserError, did_you_mean
+from overnight.errors import DiskTrouble, OvernightError, UserError, did_you_mean
 
 
 class Verb(NamedTuple):
@@ -37,6 +38,8 @@ VERBS: dict[str, Verb] = {
     "ledger": Verb("Tools", "ledger", "Verify, show or follow the ledger."),
 }
 MOMENTS = ("Before", "Tonight", "Morning", "Tools")
+
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG}
 
 _HELP = """Overnight improves reinforcement-learning training while you sleep, and proves it in the morning.
 
@@ -70,6 +73,12 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away, as `head` does
         return 0
+    except OSError as error:
+        if error.errno not in _DISK_ERRORS:
+            raise
+        where = str(error.filename or "disk")
+        _tell(DiskTrouble(where, f"{error.strerror}; nothing acknowledged is lost"), as_json="--json" in words)
+        return DiskTrouble.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return 130

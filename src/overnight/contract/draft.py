@@ -58,13 +58,7 @@ def for_env(
             "mission": stated.mission or f"Raise the episode return that training reaches on {stated.env}.",
             "constraints": [],
             "non_goals": ["Anything beyond this environment: other tasks, real hardware, safety."],
-            "env": {
-                "backend": "gymnasium",
-                "id": stated.env or UNKNOWN,
-                "kwargs": {},
-                "max_episode_steps": facts.max_episode_steps,
-                "clip_actions": True,
-            },
+            "env": _env(stated.env, facts),
         },
         Clause.METRIC: _metric(stated.metric or "episode_return"),
         Clause.SCOPE: {
@@ -85,22 +79,13 @@ def for_env(
 
 def for_repository(stated: Stated, facts: EnvFacts, ground: Ground) -> str:
     """Draft for a training repository: its commands, its metric and its surface must be said by a person."""
-    env: dict[str, Any] | str = UNKNOWN
-    if stated.env is not None:
-        env = {
-            "backend": "gymnasium",
-            "id": stated.env,
-            "kwargs": {},
-            "max_episode_steps": facts.max_episode_steps,
-            "clip_actions": True,
-        }
     sections: Sections = {
         Clause.TASK: {
             "name": ground.task,
             "mission": stated.mission or UNKNOWN,
             "constraints": [],
             "non_goals": [UNKNOWN],
-            "env": env,
+            "env": _env(stated.env, facts),
         },
         Clause.METRIC: _metric(stated.metric or UNKNOWN),
         Clause.SCOPE: {"preset": "repo", "paths": [UNKNOWN], "keys": [], "protected": []},
@@ -149,18 +134,28 @@ def _section(data: Mapping[str, Any], sentences: Mapping[str, str]) -> list[str]
     return lines
 
 
+def _env(env: str | None, facts: EnvFacts) -> dict[str, Any]:
+    return {
+        "backend": "gymnasium",
+        "id": env or UNKNOWN,
+        "kwargs": {},
+        "max_episode_steps": facts.max_episode_steps,
+        "clip_actions": True,
+    }
+
+
 def _metric(name: str) -> dict[str, Any]:
+    known = name == "episode_return"
+    guardrail = {"name": "worst_decile_return", "direction": "higher", "margin": 0.0}
     return {
         "name": name,
-        "unit": "return" if name == "episode_return" else UNKNOWN,
-        "direction": "higher" if name == "episode_return" else UNKNOWN,
-        "source": "episode_return" if name == "episode_return" else UNKNOWN,
+        "unit": "return" if known else UNKNOWN,
+        "direction": "higher" if known else UNKNOWN,
+        "source": "episode_return" if known else UNKNOWN,
         "lowest": None,
         "highest": None,
         "least_gain": 0.0,
-        "guardrails": [{"name": "worst_decile_return", "direction": "higher", "margin": 0.0}]
-        if name == "episode_return"
-        else [UNKNOWN],
+        "guardrails": [guardrail if known else dict.fromkeys(guardrail, UNKNOWN)],
         "rollback_drop": 0.0,
     }
 

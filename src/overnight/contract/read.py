@@ -30,8 +30,9 @@ class Reading:
     def problem(self, clause: Clause) -> str | None:
         """One sentence on what keeps a clause from being approved, or None."""
         if clause in self.unknown:
-            keys = ", ".join(f"`{clause}.{key}`" if key else f"`{clause}`" for key in self.unknown[clause])
-            return f"{keys} is still unknown, so the {CALLED[clause]} cannot be approved."
+            keys = [f"`{clause}.{key}`" if key else f"`{clause}`" for key in self.unknown[clause]]
+            are = "is" if len(keys) == 1 else "are"
+            return f"{', '.join(keys)} {are} still unknown, so the {CALLED[clause]} cannot be approved."
         if clause in self.wrong:
             return f"{self.wrong[clause].what[0].upper()}{self.wrong[clause].what[1:]}."
         return None

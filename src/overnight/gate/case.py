@@ -22,6 +22,8 @@ class Opening:
     """Its digest."""
     entered: str | None
     """The contract for which somebody asked to enter the loop."""
+    tree: str
+    """The baseline's tree, as the ledger's first entry has it."""
     runs: int
     """Training runs launched so far."""
     wall_seconds: float

@@ -1,11 +1,12 @@
 """May this study train? Asked before anything starts, and again before every launch."""
 
 from overnight.gate.case import Opening
-from overnight.gate.rules import approvals, budget, hardware, loop_entry, stop_rules
+from overnight.gate.rules import approvals, baseline, budget, hardware, loop_entry, stop_rules
 from overnight.records.refusal import Reason
 
 RULES = (
     approvals.refuse,
+    baseline.refuse,
     hardware.refuse,
     budget.refuse,
     stop_rules.refuse,

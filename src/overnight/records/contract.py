@@ -1,5 +1,6 @@
 """The terms of a study: eight clauses, each approved on its own."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,6 +36,10 @@ CALLED = {
     Clause.EVALUATION: "evaluation protocol",
     Clause.EXPERIMENTS: "class of experiments",
 }
+
+PARAMS_FILE = "params.json"
+"""The one file of the `params` preset."""
+_TRAINER = re.compile(r"overnight\.rl\.trainers\.[a-z][a-z0-9_]{0,40}")
 
 Glob = Annotated[str, Length(200, 1)]
 
@@ -73,6 +78,14 @@ class Scope:
     """The greatest number of files one candidate may change."""
     max_changed_bytes: Annotated[int, AtLeast(1), AtMost(10_000_000)] = 100_000
     """The greatest size, added up, of the files one candidate writes."""
+
+    def __post_init__(self) -> None:
+        """Refuse a parameter surface that would open more than the parameter file."""
+        if self.preset == "params" and self.paths != (PARAMS_FILE,):
+            raise Misfit(
+                ("paths",),
+                f"opens {', '.join(self.paths)}, but the preset `params` opens {PARAMS_FILE} and nothing else",
+            )
 
     def allows(self, path: str) -> bool:
         """Whether a candidate may touch this path."""
@@ -141,6 +154,16 @@ class Baseline:
     """Where the baseline's settings come from."""
     source_commit: ObjectId | None = None
     """The commit of the user's repository, or null without one."""
+
+    def __post_init__(self) -> None:
+        """Refuse a command that calls itself built-in and is not."""
+        ours = len(self.command) == 3 and self.command[:2] == ("python", "-m") and _TRAINER.fullmatch(self.command[2])
+        if self.trainer == "built-in" and not ours:
+            raise Misfit(
+                ("command",),
+                f"is `{' '.join(self.command)[:120]}`, which is not the command of a built-in trainer",
+                hint="for a command of your own, say `trainer: repository`",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
