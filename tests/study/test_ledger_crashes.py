@@ -1,6 +1,7 @@
 """The crash matrix: every operation, before, half and after it; power cuts; disk errors; planted mutants."""
 
 import errno
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -76,7 +77,7 @@ def violations(work: Work, *, seeds: int, moments: tuple[str, ...] = ("before", 
 
 @pytest.mark.feature("R41")
 def test_a_crash_at_any_operation_loses_nothing_acknowledged() -> None:
-    states, broken = violations(work, seeds=12)
+    states, broken = violations(work, seeds=400 if os.environ.get("OVERNIGHT_SOAK") else 12)
     assert states > 2000
     assert broken == 0
 
@@ -162,8 +163,6 @@ def _one_slot(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _torn_create(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     def create(disk: Machine, path: str) -> None:
         fd = disk.open(path, os.O_RDWR | os.O_CREAT)
         for mark in (anchor.EMPTY._replace(writes=0), anchor.EMPTY):
