@@ -62,21 +62,14 @@ def candidate(name: str, run: str) -> list[tuple[Actor, str, Data]]:
         "bundle": [],
         "parents": [],
     }
-    change = {
-        "path": "params.json",
-        "old_mode": "100644",
-        "new_mode": "100644",
-        "old_blob": A,
-        "new_blob": B,
-        "new_bytes": 400,
-    }
     drafted = {
         "id": name,
         "proposal": proposal,
         "base": A,
         "commit": B,
         "tree": B,
-        "changes": [change],
+        "changed_paths": 1,
+        "changes": C,
         "contract": C,
     }
     launched = {

@@ -15,11 +15,12 @@ from overnight.candidate.build import params_bytes
 from overnight.candidate.tree import REGULAR, Store, UserCommit, user_commit
 from overnight.contract import draft, trainers
 from overnight.contract.draft import EnvFacts, Ground, Stated
+from overnight.contract.read import read
 from overnight.errors import UserError
 from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import decode
-from overnight.records.contract import PARAMS_FILE
+from overnight.records.contract import PARAMS_FILE, Clause, Task
 from overnight.records.entry import Created
 from overnight.records.env import EnvSpec
 from overnight.records.lifecycle import Actor
@@ -55,7 +56,7 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
     decode(EnvSpec, {"backend": "gymnasium", "id": stated.env}, where="environment")
     at = _at(place, stated.env or "")
     if at.contract.exists() and _has_entries(machine, at):
-        return _again(machine, at)
+        return _again(machine, at, stated)
     facts, notes = env_facts(machine, stated.env or "")
     space = trainers.space(TRAINER)
     store = Store(machine, at.task.root.store)
@@ -82,11 +83,17 @@ def begin_repository(machine: Machine, place: Place, stated: Stated) -> Begun:
         )
     at = _at(place, project.name)
     if at.contract.exists() and _has_entries(machine, at):
-        return _again(machine, at)
+        return _again(machine, at, stated)
     facts, notes = env_facts(machine, stated.env) if stated.env is not None else (EnvFacts(), ())
     store = Store(machine, at.task.root.store)
     lay_out(machine, at)
     store.create(object_format=source.object_format)
+    if store.object_format() != source.object_format:
+        raise UserError(
+            str(at.task.root.store),
+            f"uses git's {store.object_format()} ids, but your repository uses {source.object_format}",
+            hint="begin this study in a folder without an `.overnight` of its own",
+        )
     tree = store.adopt_tree(source.objects, source.commit)
     evidence = _entry_points(store, tree)
     text = draft.for_repository(stated, facts, Ground(at.task.name, tree, source.commit, evidence))
@@ -137,10 +144,17 @@ def _has_entries(machine: Machine, at: StudyFolder) -> bool:
     return bool(machine.read(str(at.ledger)))
 
 
-def _again(machine: Machine, at: StudyFolder) -> Begun:
-    if not at.task.root.registry.exists():
-        activate(machine, at)
-    return Begun(at, new=False, notes=(f"{at.task.name}/{at.name} is there already; nothing was changed.",))
+def _again(machine: Machine, at: StudyFolder, stated: Stated) -> Begun:
+    """A study that is there already becomes the active one; nothing else about it changes."""
+    task = read(machine.read(str(at.contract)) or b"", where=str(at.contract)).clauses.get(Clause.TASK)
+    if stated.env is not None and isinstance(task, Task) and task.env.id != stated.env:
+        raise UserError(
+            f"{at.task.name}/{at.name}",
+            f"is there already, for {task.env.id} and not for {stated.env}",
+            hint="name another with --task or --study",
+        )
+    activate(machine, at)
+    return Begun(at, new=False, notes=(f"{at.task.name}/{at.name} is there already; its terms were not changed.",))
 
 
 def _create(machine: Machine, at: StudyFolder, store: Store, tree: str, text: str, notes: tuple[str, ...]) -> Begun:

@@ -19,7 +19,7 @@ from overnight.candidate.tree import ABSENT, GITLINK, Store
 from overnight.contract import approve as approving
 from overnight.contract import trainers
 from overnight.contract.read import Reading, digests, read
-from overnight.errors import Refused, UserError, did_you_mean
+from overnight.errors import LedgerDamaged, Refused, UserError, did_you_mean
 from overnight.gate.admit import admit, rules_digest
 from overnight.gate.case import Admission, Opening
 from overnight.gate.opening import may_launch, may_open
@@ -75,6 +75,12 @@ def approve_clauses(study: Study, reading: Reading, clauses: Iterable[Clause], w
     if problems:
         raise Refused(str(study.at.contract), problems, hint="`overnight contract check` lists what is missing")
     now, given = digests(reading), []
+    weaker = [
+        clause for clause in wanted if _would_weaken(who.strength, study.state.approvals.get(clause), now[clause])
+    ]
+    if weaker:
+        says = f"{', '.join(weaker)} was approved by a person, and an unattended word cannot replace that."
+        raise Refused("overnight approve", (says,), hint="run `overnight approve` in a terminal")
     for clause in wanted:
         before = study.state.approvals.get(clause)
         if before is not None and before["digest"] == now[clause] and not _stronger(who.strength, before):
@@ -89,9 +95,17 @@ def approve_clauses(study: Study, reading: Reading, clauses: Iterable[Clause], w
     return tuple(given)
 
 
+_BY_STRENGTH = (Strength.UNATTENDED, Strength.TERMINAL, Strength.SIGNED)
+
+
 def _stronger(strength: Strength, before: Mapping[str, Any]) -> bool:
-    order = (Strength.UNATTENDED, Strength.TERMINAL, Strength.SIGNED)
-    return order.index(strength) > order.index(Strength(before["strength"]))
+    return _BY_STRENGTH.index(strength) > _BY_STRENGTH.index(Strength(before["strength"]))
+
+
+def _would_weaken(strength: Strength, before: Mapping[str, Any] | None, now: str) -> bool:
+    if before is None or before["digest"] == now or strength is not Strength.UNATTENDED:
+        return False
+    return Strength(before["strength"]) is not Strength.UNATTENDED
 
 
 def _number(clause: Clause) -> int:
@@ -121,7 +135,7 @@ def opening(state: StudyState, reading: Reading) -> Opening:
         tree=state.tree,
         runs=len(state.runs),
         wall_seconds=state.wall_seconds,
-        candidates=len(state.candidates),
+        admitted=frozenset(one.id for one in state.candidates.values() if one.validated_under is not None),
         host=platform.node(),
     )
 
@@ -194,6 +208,7 @@ def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]
     elif one.state is State.DRAFT and case.digest is not None:
         validation = Validation(candidate=name, tree=one.tree, contract=case.digest, rules=rules_digest())
         study.append(Actor.GATE, validation)
+        study.machine.unlink(str(study.at.candidate(name) / "refusal.json"))
     return reasons
 
 
@@ -228,14 +243,19 @@ def find_candidate(state: StudyState, name: str) -> CandidateState:
 def drafted(machine: Machine, at: StudyFolder, one: CandidateState) -> Candidate:
     """A candidate in full, as its entry in the ledger has it."""
     entry = read_entry(machine, at, one.drafted_at)
-    return decode(Candidate, entry["data"], where=f"ledger candidate {one.id}")
+    found = decode(Candidate, entry["data"], where=f"ledger candidate {one.id}")
+    if (found.id, found.tree) != (one.id, one.tree):
+        raise LedgerDamaged(
+            str(at.ledger), f"has {found.id} where {one.id} was drafted.", hint=f"delete {at.state.name}"
+        )
+    return found
 
 
 def record_refusal(study: Study, name: str | None, reasons: tuple[Reason, ...]) -> None:
-    """Write a refusal down, unless the last one said exactly the same."""
+    """Write a refusal down, unless the last one about the same thing said exactly the same."""
     refusal = Refusal(candidate=name, reasons=reasons)
-    last = study.state.last_refusal
-    if last is not None and decode(Refusal, last, where="ledger") == refusal:
+    before = study.state.refused if name is None else study.state.candidates[name].refused
+    if before == [reason.says for reason in reasons]:
         return
     with suppress(Refused):  # a candidate that has run is past refusing; the caller still gets the reasons
         study.append(Actor.GATE, refusal)
@@ -302,10 +322,21 @@ def follow_ledger(study: Study, store: Store) -> None:
             )
         if now != commit:
             store.move_ref(study.at.ref(name), commit, old=now)
+    _set_strangers_aside(study, store, refs)
     for one in study.state.candidates.values():
         ref = study.at.ref("candidates", one.id)
         if ref not in refs and store.has(one.commit):
             store.move_ref(ref, one.commit, old=None)
+
+
+def _set_strangers_aside(study: Study, store: Store, refs: Mapping[str, str]) -> None:
+    """Keep commits whose ids the ledger does not have, as after restoring a backup, but out of the candidates' way."""
+    lead = study.at.ref("candidates") + "/"
+    for ref, commit in refs.items():
+        name = ref.removeprefix(lead)
+        if ref.startswith(lead) and name not in study.state.candidates:
+            store.move_ref(study.at.ref("strangers", f"{name}-{commit}"), commit, old=None)
+            store.drop_ref(ref, old=commit)
 
 
 # What comes next

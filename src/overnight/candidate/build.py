@@ -9,6 +9,7 @@ from overnight.candidate.tree import REGULAR, Store
 from overnight.errors import UserError
 from overnight.records import strict_json
 from overnight.records.candidate import Candidate
+from overnight.records.codec import digest
 from overnight.records.contract import PARAMS_FILE
 from overnight.records.proposal import Proposal
 
@@ -62,6 +63,7 @@ def build(store: Store, proposal: Proposal, tree: str, *, on: Ground) -> Candida
         f"Predicted: {proposal.predicted_effect}",
         f"Proposer: {proposal.proposer}",
     )
+    changes = store.changes(store.tree_of(on.base), tree)
     commit = store.write_commit(tree, (on.base,), "\n".join(lines) + "\n", at=on.at)
     return Candidate(
         id=on.name,
@@ -69,6 +71,7 @@ def build(store: Store, proposal: Proposal, tree: str, *, on: Ground) -> Candida
         base=on.base,
         commit=commit,
         tree=tree,
-        changes=store.changes(store.tree_of(on.base), tree),
+        changed_paths=len(changes),
+        changes=digest(changes),
         contract=on.contract,
     )

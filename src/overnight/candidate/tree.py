@@ -77,6 +77,10 @@ class Store:
                 bare=True,
             )
 
+    def object_format(self) -> str:
+        """The hash that git names objects by here."""
+        return self._git("rev-parse", "--show-object-format").decode().strip()
+
     def write_blob(self, data: bytes) -> str:
         """Store bytes exactly as they are."""
         return self._git("hash-object", "-w", "--no-filters", "--stdin", stdin=data).decode().strip()
@@ -203,6 +207,10 @@ class Store:
         done = self._run("update-ref", "--no-deref", "--stdin", stdin=lines.encode())
         if done.returncode != 0:
             raise Refused(name, (f"It points to {self.ref(name)}, not to {old}: another hand has moved it.",))
+
+    def drop_ref(self, name: str, *, old: str) -> None:
+        """Remove a ref that points to exactly `old`."""
+        self._git("update-ref", "--no-deref", "-d", name, _checked(old))
 
     def refs(self, prefix: str) -> dict[str, str]:
         """Every ref below a prefix."""

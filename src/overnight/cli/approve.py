@@ -76,7 +76,7 @@ def _candidate_page(machine: "Machine", at: "StudyFolder", name: str) -> str:
     from overnight.loop import drafted, find_candidate
     from overnight.study.study import read_state
 
-    one = find_candidate(read_state(machine, at), name)
+    one = find_candidate(read_state(machine, at, quickly=False), name)
     store, proposal = Store(machine, at.task.root.store), drafted(machine, at, one).proposal
     diff = store.diff(store.tree_of(one.base), one.tree).decode(errors="replace")
     return f"{at.task.name}/{at.name} {name}: {proposal.hypothesis}\nPredicted: {proposal.predicted_effect}\n\n{diff}"

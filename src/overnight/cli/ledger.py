@@ -32,7 +32,7 @@ def verify(
 
     Example: `overnight ledger verify --expect-head 5f2c…`
     """
-    from overnight.errors import LedgerDamaged
+    from overnight.errors import LedgerDamaged, UserError
     from overnight.study.fold import Fold, decode_entry
     from overnight.study.ledger import RawEntry, read_sound
 
@@ -46,10 +46,11 @@ def verify(
 
     found = read_sound(machine, at.folder, take)
     state = entries.state(found, where=where)
-    if expect_head is not None and not any(
-        one.startswith(expect_head) for one in found.hashes if len(expect_head) >= 8
-    ):
-        raise LedgerDamaged(str(at.ledger), f"never had the head {expect_head[:64]}: it is not the ledger you noted.")
+    if expect_head is not None:
+        if len(expect_head) < 8:
+            raise UserError("--expect-head", "needs at least the first eight digits of a head")
+        if not any(one.startswith(expect_head) for one in found.hashes):
+            raise LedgerDamaged(where, f"never had the head {expect_head[:64]}: it is not the ledger you noted.")
     told = {"sound": True, "entries": state.entries, "head": state.head}
     data(told, f"{at.ledger}: {state.entries:,} entries, all sound\nhead {state.head}", as_json=as_json)
 

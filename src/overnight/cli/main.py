@@ -52,7 +52,7 @@ Options:
   --help       this page
   --version    the version
 
-Every verb takes --json (data on stdout, everything else on stderr) and --dir (the project's folder).
+Every verb takes --json (data on stdout, everything else on stderr); those about a study take --dir, its folder.
 Exit codes: 0 done, 1 our fault, 2 your input, 3 refused.
 
 For example:

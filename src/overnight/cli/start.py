@@ -1,12 +1,13 @@
 """`overnight start`: enter the loop."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from overnight.cli.options import HERE, Dir, Json, active, login, verb_app
-from overnight.cli.output import data, say
+from overnight.cli.output import say
 
 app = verb_app("Enter the loop.")
 
@@ -19,8 +20,8 @@ def start(
     hours: Annotated[float | None, typer.Option(help="How long a newly drafted study may take in all.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Approve a newly drafted study unattended, then start.")] = False,
     folder: Dir = HERE,
-    as_json: Json = False,
-) -> int:
+    as_json: Json = False,  # noqa: ARG001 - errors are told as JSON by `main`
+) -> None:
     """Enter the loop of the active study. `run` and `loop` are other names for it.
 
     Refuses with exit 3, and starts no process, until all eight approvals are in force; the refusal names
@@ -29,8 +30,9 @@ def start(
     Examples: `overnight start`, `overnight start CartPole-v1 --hours 8 --yes`
     """
     from overnight.begin import Place, begin_env
+    from overnight.cli.terminal import attended
     from overnight.contract.draft import Stated
-    from overnight.errors import UserError
+    from overnight.errors import OvernightError
     from overnight.loop import Who, enter
     from overnight.machine import RealMachine
     from overnight.records.approval import Strength
@@ -46,10 +48,9 @@ def start(
             approve(names=None, yes=True, folder=folder, as_json=False)
     machine, at = active(folder)
     with Study.open(machine, at, doing="overnight start") as study:
-        enter(study, Who(login(), Strength.UNATTENDED if yes else Strength.TERMINAL))
+        enter(study, Who(login(), Strength.TERMINAL if attended(os.environ) else Strength.UNATTENDED))
     say(f"{at.task.name}/{at.name}: everything is approved, and the loop is entered.")
-    data({"entered": True, "launched": 0}, "0 runs launched", as_json=as_json)
-    raise UserError(
+    raise OvernightError(
         "overnight start",
         "this version has no launcher, so no run can start",
         hint="the study is kept as it is; a later version goes on from here",

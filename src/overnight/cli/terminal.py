@@ -6,6 +6,7 @@ rights can open one of its own; approvals by terminal say so (see SECURITY).
 
 import os
 import secrets
+from collections.abc import Mapping
 
 from overnight.cli.output import plain
 from overnight.errors import Refused
@@ -17,6 +18,17 @@ kestrel lantern larch laurel lemon linden lotus lunar maple marble meadow mellow
 orchid pebble pepper pine plum poplar prairie quartz quill raven reed ripple river rosemary saffron sage sienna silver
 sparrow spruce summit sumac tamarack thistle timber topaz tulip umber velvet violet walnut willow winter yarrow zephyr
 """
+
+
+def attended(env: Mapping[str, str]) -> bool:
+    """Whether a person may be at the terminal: there is one, and no agent host shows itself."""
+    from overnight.contract.approve import agent_host
+
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return agent_host(env) is None
 
 
 def confirm_on_terminal(page: str) -> bool:

@@ -49,7 +49,7 @@ def _cost(contract: Contract) -> str:
     unit = budget.stop_unit.replace("_", " ")
     return (
         f"At most {budget.max_runs:,} training runs of {budget.stop_amount:,.0f} {unit} "
-        f"(never over {budget.run_wall_seconds:,.0f} s each), {budget.max_wall_hours:g} hours in all, "
+        f"(never over {budget.run_wall_seconds:,.0f} s each), {_hours(contract)} in all, "
         f"{budget.disk_gigabytes:g} GB of disk.{money}"
     )
 
@@ -79,7 +79,7 @@ def _proof(contract: Contract) -> str:
 
 def _stop(contract: Contract) -> str:
     stop, automation = contract.experiments.stop, contract.experiments.automation
-    rules = [f"after {stop.max_candidates:,} candidates", f"after {contract.budget.max_wall_hours:g} hours"]
+    rules = [f"after {stop.max_candidates:,} candidates", f"after {_hours(contract)}"]
     if stop.plateau_candidates is not None:
         rules.append(f"after {stop.plateau_candidates} in a row without a kept one")
     if stop.target_score is not None:
@@ -94,3 +94,8 @@ def _stop(contract: Contract) -> str:
 
 def _few(names: tuple[str, ...]) -> str:
     return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:5])} and {len(names) - 5} more"
+
+
+def _hours(contract: Contract) -> str:
+    hours = contract.budget.max_wall_hours
+    return "1 hour" if hours == 1 else f"{hours:g} hours"

@@ -18,6 +18,7 @@ from overnight.gate.rules import (
     provenance,
     seeds,
     standing_approval,
+    stop_rules,
     surface,
     terms,
 )
@@ -37,6 +38,7 @@ RULES = (
     one_hypothesis.refuse,
     experiment_class.refuse,
     standing_approval.refuse,
+    stop_rules.refuse,
 )  # read top to bottom; every rule is asked, none is skipped
 
 

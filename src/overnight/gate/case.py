@@ -28,8 +28,8 @@ class Opening:
     """Training runs launched so far."""
     wall_seconds: float
     """Wall time that runs took."""
-    candidates: int
-    """Candidates drafted so far."""
+    admitted: frozenset[str]
+    """Candidates that the gate has ever said yes to; refused ones do not count."""
     host: str
     """The name of this machine."""
 

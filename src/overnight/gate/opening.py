@@ -1,7 +1,7 @@
 """May this study train? Asked before anything starts, and again before every launch."""
 
 from overnight.gate.case import Opening
-from overnight.gate.rules import approvals, baseline, budget, hardware, loop_entry, stop_rules
+from overnight.gate.rules import approvals, baseline, budget, hardware, loop_entry
 from overnight.records.refusal import Reason
 
 RULES = (
@@ -9,7 +9,6 @@ RULES = (
     baseline.refuse,
     hardware.refuse,
     budget.refuse,
-    stop_rules.refuse,
 )  # read top to bottom; every rule is asked, none is skipped
 
 LAUNCH_RULES = (*RULES, loop_entry.refuse)

@@ -41,7 +41,9 @@ class Candidate:
     """Its own commit in the candidate store."""
     tree: ObjectId
     """The tree of that commit: what is run."""
-    changes: tuple[Change, ...]
-    """Every path that differs from the base."""
+    changed_paths: Annotated[int, AtLeast(0)]
+    """How many paths differ from the base."""
+    changes: Digest
+    """Digest of the list of changes, which the two trees give again at any time."""
     contract: Digest
     """The contract under which it was drafted."""

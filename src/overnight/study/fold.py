@@ -7,8 +7,8 @@ same functions run before an entry is written and when a ledger is read, so a le
 that was written by other means is refused.
 
 The payloads are read as they stand in the file, without decoding them into records,
-because `status` folds 100,000 entries in well under a second. `decode_entry` gives the
-record of one entry where it is needed, and `overnight ledger verify` decodes them all.
+because `status` must fold a long ledger quickly. `decode_entry` gives the record of one
+entry where it is needed, and `overnight ledger verify --deep` decodes them all.
 """
 
 from collections.abc import Callable
@@ -123,7 +123,7 @@ def _approved(state: StudyState, data: Data, actor: str) -> None:
     before = state.approvals.get(clause)
     if data["replaces"] != (before["digest"] if before else None):
         raise Unlawful(f"The approval of `{clause}` does not name the one that it replaces.")
-    if before is not None:
+    if before is not None and before["digest"] != data["digest"]:
         state.amendments.append(data)
     state.approvals[clause] = data
 
@@ -168,7 +168,7 @@ def _refused(state: StudyState, data: Data, actor: str) -> None:
     if not says:
         raise Unlawful("A refusal has at least one reason.")
     if data["candidate"] is None:
-        state.last_refusal = data
+        state.refused = says
         return
     one = candidate_of(state, data)
     if one.state is State.VALIDATED:
@@ -177,7 +177,6 @@ def _refused(state: StudyState, data: Data, actor: str) -> None:
     elif one.state is not State.DRAFT:
         raise Unlawful(f"{one.id} is {one.state}, so the gate has nothing more to say about it.")
     one.refused = says
-    state.last_refusal = data
 
 
 def _validated(state: StudyState, data: Data, actor: str) -> None:
@@ -185,6 +184,7 @@ def _validated(state: StudyState, data: Data, actor: str) -> None:
     check_step(one.state, State.VALIDATED, actor)
     check_tree(one, data)
     one.validated_under = text(data["contract"])
+    one.refused = []
     one.state = State.VALIDATED
 
 

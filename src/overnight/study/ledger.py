@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from overnight.errors import DiskTrouble, LedgerDamaged, StudyHeld
+from overnight.errors import DiskTrouble, LedgerDamaged, Refused, StudyHeld
 from overnight.ports import Machine
 from overnight.records.lifecycle import Actor
 from overnight.records.strict_json import canonical
@@ -32,6 +32,7 @@ LEDGER_FILE, HEAD_FILE, LOCK_FILE = "ledger.jsonl", "head.json", "engine.lock"
 MAX_LINE_BYTES = 64 * 1024
 _LEAD, _MIDDLE, _TAIL = b'{"h":"', b'","e":', b"}\n"
 _HASH_AT = slice(6, 70)
+_FRAME_BYTES = 300  # hash, sequence number, epoch, time, actor and kind around a record
 _ENTRY_KEYS = {"seq", "epoch", "at", "actor", "kind", "data"}
 
 RawEntry = dict[str, Any]
@@ -268,9 +269,17 @@ class Ledger:
             raise
         return ledger
 
+    def check_fits(self, data: RawEntry) -> None:
+        """Refuse a record that is too large for one line, before anything is done with it."""
+        size = len(canonical(data)) + _FRAME_BYTES
+        if size > MAX_LINE_BYTES:
+            what = f"A record of {size:,} bytes does not fit into an entry of {MAX_LINE_BYTES:,}."
+            raise Refused(self._where, (what,), hint="shorten its texts, or change fewer things at once")
+
     def append(self, actor: Actor, kind: str, data: RawEntry) -> RawEntry:
         """Write one entry; when this returns, the entry survives a power cut."""
         self.check_usable()
+        self.check_fits(data)
         entry = {
             "seq": self._mark.entries,
             "epoch": self.epoch,
@@ -282,8 +291,6 @@ class Ledger:
         body = canonical(entry)
         head = _hash(self._mark.head, body)
         line = _LEAD + head.encode() + _MIDDLE + body + _TAIL
-        if len(line) > MAX_LINE_BYTES:
-            raise DiskTrouble(self._where, f"an entry of {len(line):,} bytes is larger than {MAX_LINE_BYTES:,}.")
         self._write(line, head)
         return entry
 

@@ -105,8 +105,8 @@ class StudyState:
     """How long the ledger was."""
     ledger_sha256: str = ""
     """The digest of those bytes: how fresh this is."""
-    last_refusal: Data | None = None
-    """The last refusal, whatever it was about."""
+    refused: list[str] = field(default_factory=list)
+    """What the gate said when it last refused to open the study."""
 
     def next_candidate(self) -> str:
         """The id of the next candidate."""

@@ -4,9 +4,9 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
-from overnight.errors import Refused, UserError, did_you_mean
+from overnight.errors import LedgerDamaged, Refused, UserError, did_you_mean
 from overnight.ports import Machine
 from overnight.records.codec import decode, encode
 from overnight.records.entry import KIND_OF, Payload
@@ -47,6 +47,7 @@ class Study:
         """Write one fact. An unlawful one is refused and never reaches the disk."""
         kind, data = KIND_OF[type(payload)], raw(payload)
         self.ledger.check_usable()
+        self.ledger.check_fits(data)
         try:
             apply(self.state, {"kind": str(kind), "actor": str(actor), "data": data})
         except Unlawful as unlawful:
@@ -73,14 +74,15 @@ class Study:
         self.close()
 
 
-def read_state(machine: Machine, at: StudyFolder) -> StudyState:
+def read_state(machine: Machine, at: StudyFolder, *, quickly: bool = True) -> StudyState:
     """The state of a study, read without taking it: what every read-only verb uses.
 
     Goes on from `state.json` where the ledger's bytes up to there still have the digest that
-    it names, and folds everything anew where they do not.
+    it names, and folds everything anew where they do not, or where nothing but the ledger
+    itself may be believed (`quickly=False`).
     """
     where = str(at.ledger)
-    state = load_state(machine, at)
+    state = load_state(machine, at) if quickly else None
     if state is not None:
         since, newer = Since(state.entries, state.head, state.ledger_bytes), Fold(onto=state)
         found = read_since(machine, at.folder, (since, state.ledger_sha256), newer)
@@ -95,9 +97,18 @@ def read_state(machine: Machine, at: StudyFolder) -> StudyState:
 
 def read_entry(machine: Machine, at: StudyFolder, offset: int) -> RawEntry:
     """One entry of the ledger, by where it stands in the file."""
-    data = machine.read(str(at.ledger)) or b""
-    entry: RawEntry = json.loads(data[offset : data.index(b"\n", offset)])["e"]
-    return entry
+    line = (machine.read(str(at.ledger)) or b"")[max(offset, 0) :].partition(b"\n")[0]
+    try:
+        entry = json.loads(line)["e"]
+        if type(entry["data"]) is dict and type(entry["kind"]) is str:
+            return cast(RawEntry, entry)
+    except (ValueError, RecursionError, KeyError, TypeError):
+        pass
+    raise LedgerDamaged(
+        str(at.ledger),
+        f"has no entry at byte {offset}.",
+        hint=f"delete {at.state.name}, which is derived, and try again",
+    )
 
 
 def save_state(machine: Machine, at: StudyFolder, state: StudyState) -> None:
@@ -141,7 +152,9 @@ def active_study(machine: Machine, start: Path) -> StudyFolder:
 
 def activate(machine: Machine, at: StudyFolder) -> None:
     """Make one study the active one."""
-    write_file(machine, at.task.root.registry, yaml.dump({"task": at.task.name, "study": at.name}).encode())
+    text = yaml.dump({"task": at.task.name, "study": at.name}).encode()
+    if machine.read(str(at.task.root.registry)) != text:
+        write_file(machine, at.task.root.registry, text)
 
 
 def studies(root: Root) -> list[StudyFolder]:

@@ -8,13 +8,18 @@ import re
 from overnight.gate.case import Admission
 from overnight.records.refusal import Reason
 
+_FILES = ("100644", "100755")
 _LONGEST_LINE = 2000
 _ENCODED = re.compile(rb"[A-Za-z0-9+/=_-]{400,}")
 
 
 def refuse(case: Admission) -> tuple[Reason, ...]:
     """One reason for each changed file that carries data a person cannot read."""
-    found = []
+    found = [
+        f"{change.path} is {change.new_bytes:,} bytes, which is too much to be checked."
+        for change in case.changes
+        if change.new_mode in _FILES and change.path not in case.after
+    ]
     for path, data in case.after.items():
         new = _new_lines(data, case.before.get(path, b""))
         if b"\0" in data and data != case.before.get(path):

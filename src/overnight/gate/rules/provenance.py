@@ -1,6 +1,7 @@
 """Refuse a candidate whose tree is not the one that was drafted, wherever it came from."""
 
 from overnight.gate.case import Admission
+from overnight.records.codec import digest
 from overnight.records.refusal import Reason
 
 
@@ -18,6 +19,6 @@ def refuse(case: Admission) -> tuple[Reason, ...]:
         found.append(f"{candidate.id} was drafted with tree {candidate.tree[:12]}, but its commit holds another one.")
     elif case.stored_parents != (candidate.base,):
         found.append(f"{candidate.id} was drafted on {candidate.base[:12]}, but its commit has another parent.")
-    if case.changes != candidate.changes:
+    if digest(case.changes) != candidate.changes:
         found.append(f"The recorded changes of {candidate.id} are not the difference of its trees.")
     return tuple(Reason(rule="provenance", says=says) for says in found)

@@ -8,7 +8,8 @@ from overnight.records.refusal import Reason
 
 _SEED_KEY = re.compile(r"(?:^|_)seeds?(?:_|$)", re.IGNORECASE)
 _SEED_LINE = re.compile(
-    rb"^[^#\n]*\b[A-Za-z_]*seed[A-Za-z_]*[\"']?\s*(?::\s*int\s*)?[=:]\s*[0-9]", re.IGNORECASE | re.MULTILINE
+    rb"^[^#\n]*\b\w*(?:seed|default_rng|PRNGKey|random\.key)\w*[\"']?\s*(?::\s*int\s*)?[=:(]\s*[0-9]",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 

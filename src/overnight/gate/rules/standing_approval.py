@@ -5,15 +5,15 @@ from overnight.records.refusal import Reason
 
 
 def refuse(case: Admission) -> tuple[Reason, ...]:
-    """The standing approval covers the first candidates of the study, up to its number."""
+    """The standing approval covers the first candidates that the gate admits, up to its number."""
     covered = case.contract.experiments.automation.max_candidates
-    number = int(case.candidate.id.removeprefix("c-"))
-    if case.permitted or number <= covered:
+    others = len(case.opening.admitted - {case.candidate.id})
+    if case.permitted or others < covered:
         return ()
     return (
         Reason(
             rule="standing-approval",
-            says=f"The standing approval covers {covered:,} candidates, and this is number {number:,}; "
+            says=f"The standing approval covers {covered:,} admitted candidates, and there are {others:,} others; "
             f"`overnight approve {case.candidate.id}` approves it by itself.",
         ),
     )

@@ -1,17 +1,15 @@
-"""Refuse to go on when a stop rule has fired."""
+"""Refuse a candidate when the stop rule on their number has fired."""
 
-from overnight.gate.case import Opening
+from overnight.gate.case import Admission
 from overnight.records.refusal import Reason
 
 
-def refuse(case: Opening) -> tuple[Reason, ...]:
-    """The greatest number of candidates ends the loop whatever the last verdict was."""
-    if case.contract is None or case.candidates <= case.contract.experiments.stop.max_candidates:
-        return ()
+def refuse(case: Admission) -> tuple[Reason, ...]:
+    """The greatest number of admitted candidates ends the loop, whatever the last verdict was."""
     most = case.contract.experiments.stop.max_candidates
+    others = len(case.opening.admitted - {case.candidate.id})
+    if others < most:
+        return ()
     return (
-        Reason(
-            rule="stop-rules",
-            says=f"The stop rule of {most:,} candidates has fired: this study has {case.candidates:,}.",
-        ),
+        Reason(rule="stop-rules", says=f"The stop rule has fired: {others:,} of {most:,} candidates were admitted."),
     )
