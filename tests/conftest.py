@@ -1,0 +1,88 @@
+"""Prepared studies. Each is made once, and every test gets a copy of its own."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from overnight.cli.main import main
+from overnight.contract.approve import AGENT_HOSTS
+from scenes import Said, Scene, complete, draft_cartpole, draft_repository, scene_in, write_repository
+
+
+@pytest.fixture(autouse=True)
+def _no_agent_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests behave the same in a person's terminal and inside a coding agent."""
+    for name in AGENT_HOSTS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def _prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("prepared")
+
+
+@pytest.fixture(scope="session")
+def _drafted(_prepared: Path) -> Path:
+    return draft_cartpole(_prepared / "drafted").project
+
+
+@pytest.fixture(scope="session")
+def _approved(_prepared: Path, _drafted: Path) -> Path:
+    project = shutil.copytree(_drafted, _prepared / "approved")
+    scene_in(project).approve()
+    return project
+
+
+@pytest.fixture(scope="session")
+def _repository(_prepared: Path) -> Path:
+    return draft_repository(write_repository(_prepared / "repository")).project
+
+
+@pytest.fixture(scope="session")
+def _approved_repository(_prepared: Path, _repository: Path) -> Path:
+    project = shutil.copytree(_repository, _prepared / "approved-repository", symlinks=True)
+    complete(scene_in(project))
+    scene_in(project).approve()
+    return project
+
+
+def _copied(prepared: Path, tmp_path: Path) -> Scene:
+    return scene_in(shutil.copytree(prepared, tmp_path / prepared.name, symlinks=True))
+
+
+@pytest.fixture
+def drafted(_drafted: Path, tmp_path: Path) -> Scene:
+    """A CartPole study that nobody has approved."""
+    return _copied(_drafted, tmp_path)
+
+
+@pytest.fixture
+def cartpole(_approved: Path, tmp_path: Path) -> Scene:
+    """A CartPole study with all eight approvals."""
+    return _copied(_approved, tmp_path)
+
+
+@pytest.fixture
+def unsaid(_repository: Path, tmp_path: Path) -> Scene:
+    """A repository's study as it is drafted, with its unknowns."""
+    return _copied(_repository, tmp_path)
+
+
+@pytest.fixture
+def repository(_approved_repository: Path, tmp_path: Path) -> Scene:
+    """A repository's study with all eight approvals; `train.py`, `config.json` and `policy/` are open."""
+    return _copied(_approved_repository, tmp_path)
+
+
+@pytest.fixture
+def verb(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """Call a verb in this process, where its own process would prove nothing more."""
+
+    def call(*words: str) -> Said:
+        capsys.readouterr()
+        code = main([*words])
+        return Said(code, *capsys.readouterr())
+
+    return call

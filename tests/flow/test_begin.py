@@ -1,0 +1,315 @@
+"""Beginning: a draft that changes nothing of the user's, survives any interruption, and can be read by anyone."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from overnight import loop
+from overnight.begin import Place, begin_repository
+from overnight.contract.draft import Stated
+from overnight.errors import Refused
+from overnight.records.contract import Clause
+from overnight.records.lifecycle import Actor
+from overnight.study.study import activate
+from scenes import (
+    MACHINE,
+    Said,
+    Scene,
+    clean_env,
+    digest_of,
+    draft_cartpole,
+    git,
+    overnight,
+    scene_in,
+    write_repository,
+)
+
+Verb = Callable[..., Said]
+
+
+# Beginning twice
+
+
+@pytest.mark.feature("R94")
+@pytest.mark.parametrize("target", ["CartPole-v1", "."])
+def test_a_second_init_changes_nothing(tmp_path: Path, target: str) -> None:
+    project = write_repository(tmp_path / "project")
+    assert overnight("init", target, cwd=project).returncode == 0
+    before = digest_of(project)
+    done = overnight("init", target, cwd=project)
+    assert (done.returncode, "is there already; its terms were not changed." in done.stderr) == (0, True)
+    assert digest_of(project) == before
+
+
+def test_a_second_init_does_not_undo_what_a_person_wrote(cartpole: Scene, verb: Verb) -> None:
+    cartpole.edit("max_wall_hours: 8.0", "max_wall_hours: 3.0")
+    cartpole.at.program.write_text("Try larger networks.\n")
+    before = digest_of(cartpole.project)
+    assert verb("init", "CartPole-v1", "--hours", "5", "--dir", str(cartpole.project)).code == 0
+    assert digest_of(cartpole.project) == before
+
+
+def test_init_makes_a_study_that_is_there_already_the_active_one(cartpole: Scene, verb: Verb) -> None:
+    draft_cartpole(cartpole.project, task="walk")
+    assert json.loads(verb("status", "--json", "--dir", str(cartpole.project)).stdout)["task"] == "walk"
+    assert verb("init", "CartPole-v1", "--dir", str(cartpole.project)).code == 0
+    assert json.loads(verb("status", "--json", "--dir", str(cartpole.project)).stdout)["task"] == "cartpole"
+
+
+def test_a_repository_without_a_commit_is_told_to_commit(tmp_path: Path, verb: Verb) -> None:
+    git(tmp_path, "init", "--quiet")
+    done = verb("init", ".", "--dir", str(tmp_path))
+    assert (done.code, "hint: commit your work first" in done.stderr) == (2, True)
+    assert not (tmp_path / ".overnight").exists()
+
+
+def test_a_folder_that_is_no_repository_is_told_what_to_do(tmp_path: Path, verb: Verb) -> None:
+    done = verb("init", ".", "--dir", str(tmp_path))
+    assert (done.code, "is not a git repository" in done.stderr) == (2, True)
+    assert not (tmp_path / ".overnight").exists()
+
+
+# What the user's repository sees
+
+
+def test_git_status_of_the_users_repository_stays_clean(unsaid: Scene) -> None:
+    assert git(unsaid.project, "status", "--porcelain", "--untracked-files=all") == ""
+
+
+def test_the_baseline_is_the_commit_and_not_the_work_tree(tmp_path: Path) -> None:
+    project = write_repository(tmp_path / "project")
+    committed = git(project, "rev-parse", "HEAD^{tree}")
+    (project / "train.py").write_text("an edit that is not committed\n")
+    scene = Scene(begin_repository(MACHINE, Place(project), Stated()).at)
+    assert scene.entries("created")[0]["tree"] == committed
+    assert (scene.copy() / "train.py").read_text().startswith("SEED = 1\n")
+
+
+def test_files_that_look_like_entry_points_are_evidence_and_not_values(unsaid: Scene) -> None:
+    text = unsaid.at.contract.read_text()
+    assert "# seen in the repository, not assumed: train.py" in text
+    assert "command: [unknown]" in text
+
+
+# Being interrupted
+
+DYING = """
+import os, signal, sys
+from pathlib import Path
+from overnight.begin import Place, begin_env, begin_repository
+from overnight.contract.draft import Stated
+from overnight.machine import RealMachine
+
+calls, last = 0, int(sys.argv[3])
+
+def dying(name):
+    def call(self, *arguments, **named):
+        global calls
+        calls += 1
+        if calls == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return getattr(RealMachine, name)(self, *arguments, **named)
+    return call
+
+names = [name for name in vars(RealMachine) if not name.startswith("_") and name not in ("now", "monotonic")]
+Dying = type("Dying", (RealMachine,), {name: dying(name) for name in names})
+if sys.argv[2] == ".":
+    begin_repository(Dying(), Place(Path(sys.argv[1])), Stated())
+else:
+    begin_env(Dying(), Place(Path(sys.argv[1])), Stated(env=sys.argv[2]))
+print(calls)
+"""
+
+
+def begin_and_die(project: Path, target: str, *, at_call: int) -> subprocess.CompletedProcess[str]:
+    """Begin a study on a machine that is killed before one of its calls; 0 kills it never."""
+    command = [sys.executable, "-c", DYING, str(project), target, str(at_call)]
+    return subprocess.run(command, env=clean_env(), capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def calls_of_init(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many calls a whole beginning makes."""
+    project = write_repository(tmp_path_factory.mktemp("whole") / "project")
+    return int(begin_and_die(project, ".", at_call=0).stdout)
+
+
+def sound(project: Path, target: str, verb: Verb) -> None:
+    """Init again, and find a study that is sound and complete."""
+    assert verb("init", target, "--dir", str(project)).code == 0
+    verified = verb("ledger", "verify", "--json", "--dir", str(project))
+    assert (verified.code, json.loads(verified.stdout)["entries"]) == (0, 1)
+    scene = scene_in(project)
+    for name in ("tip", "incumbent"):
+        assert scene.store.ref(scene.at.ref(name)) == scene.state().tip
+    assert scene.store.tree_of(scene.state().tip) == scene.entries("created")[0]["tree"]
+    assert scene.copy().is_dir()
+
+
+@pytest.mark.parametrize("moment", random.Random(7).sample(range(1, 100), 25))
+def test_init_killed_at_any_moment_is_finished_by_the_next_init(
+    tmp_path: Path, verb: Verb, calls_of_init: int, moment: int
+) -> None:
+    project = write_repository(tmp_path / "project")
+    killed = begin_and_die(project, ".", at_call=1 + moment * calls_of_init // 100)
+    assert killed.returncode == -signal.SIGKILL
+    sound(project, ".", verb)
+
+
+@pytest.mark.parametrize("seconds", [0.25, 0.4, 0.5, 0.6, 0.7])
+def test_init_killed_by_the_clock_is_finished_by_the_next_init(tmp_path: Path, verb: Verb, seconds: float) -> None:
+    command = [sys.executable, "-m", "overnight.cli.main", "init", "CartPole-v1"]
+    with subprocess.Popen(command, cwd=tmp_path, env=clean_env(), stdout=subprocess.DEVNULL) as process:
+        time.sleep(seconds)
+        process.kill()
+    sound(tmp_path, "CartPole-v1", verb)
+
+
+# Two studies
+
+
+def hashes(scene: Scene) -> dict[str, str]:
+    """Everything that belongs to one task: its folder, and its refs in the store."""
+    task = scene.at.task
+    return digest_of(task.folder) | scene.store.refs(f"refs/overnight/{task.name}")
+
+
+@pytest.mark.feature("R45")
+def test_two_tasks_driven_alternately_never_change_each_other(tmp_path: Path) -> None:
+    walk, jump = (draft_cartpole(tmp_path / "project", task=name) for name in ("walk", "jump"))
+    steps: list[Callable[[Scene], object]] = [
+        lambda scene: scene.edit("max_runs: 1000", "max_runs: 100"),
+        lambda scene: scene.approve(),
+        lambda scene: scene.propose({"gamma": 0.9}),
+        lambda scene: scene.propose({"gamma": 2.0}),
+        lambda scene: scene.enter(),
+        lambda scene: scene.keep(scene.train("c-0001")),
+    ]
+    for step in steps:
+        for one, other in ((walk, jump), (jump, walk)):
+            activate(MACHINE, one.at)
+            mine, theirs = hashes(one), hashes(other)
+            step(one)
+            assert (hashes(one) != mine, hashes(other) == theirs) == (True, True)
+
+
+def test_two_studies_of_one_task_have_their_own_candidates(cartpole: Scene) -> None:
+    second = draft_cartpole(cartpole.project, study="second")
+    second.approve()
+    assert cartpole.propose({"gamma": 0.9}) == second.propose({"learning_rate": 0.001}) == ()
+    trees = {scene.entries("drafted")[0]["tree"] for scene in (cartpole, second)}
+    assert (len(trees), cartpole.check("c-0001"), second.check("c-0001")) == (2, (), ())
+
+
+# Knowing where one is
+
+
+@pytest.mark.feature("R38")
+def test_a_deleted_state_file_is_rebuilt(cartpole: Scene, verb: Verb) -> None:
+    cartpole.propose({"gamma": 0.9})
+    told, kept = verb("status", "--json", "--dir", str(cartpole.project)), json.loads(cartpole.at.state.read_text())
+    cartpole.at.state.unlink()
+    assert verb("status", "--json", "--dir", str(cartpole.project)) == told
+    with cartpole.open():
+        pass
+    assert json.loads(cartpole.at.state.read_text()) == kept
+
+
+def test_a_forged_state_file_does_not_sway_the_gate(cartpole: Scene, verb: Verb) -> None:
+    cartpole.enter()
+    cartpole.propose({"gamma": 0.9}, kind="reward")
+    honest = cartpole.at.state.read_text()
+    assert '"draft"' in honest
+    cartpole.at.state.write_text(honest.replace('"draft"', '"validated"'))
+    with cartpole.open() as study, pytest.raises(Refused, match="A candidate that is draft cannot become launched"):
+        study.append(Actor.RUNNER, cartpole.run_of("c-0001"))
+    assert cartpole.at.state.read_text() == honest
+    assert verb("check", "candidate", "c-0001", "--dir", str(cartpole.project)).code == 3
+
+
+def drafted_one(scene: Scene) -> None:
+    """Nothing approved."""
+
+
+def approved_some(scene: Scene) -> None:
+    scene.approve(Clause.TASK, Clause.METRIC)
+
+
+def approved_all(scene: Scene) -> None:
+    scene.approve()
+
+
+def edited(scene: Scene) -> None:
+    scene.approve()
+    scene.edit("max_wall_hours: 8.0", "max_wall_hours: 9.0")
+
+
+def entered(scene: Scene) -> None:
+    scene.approve()
+    scene.enter()
+    assert scene.propose({"gamma": 0.9}) == ()
+
+
+def broken(scene: Scene) -> None:
+    scene.edit("direction: higher  # Which", "direction: unknown  # Which")
+
+
+LIFE = [
+    pytest.param(broken, "The contract is not complete: `metric`.", "overnight contract check", id="unknown"),
+    pytest.param(drafted_one, "none of the eight clauses is approved", "overnight approve", id="drafted"),
+    pytest.param(approved_some, "`scope` is missing, `budget` is missing", "overnight approve", id="partly approved"),
+    pytest.param(edited, "Approval is needed: `budget` is void.", "overnight approve", id="edited"),
+    pytest.param(approved_all, "nobody has entered the loop yet", "overnight start", id="approved"),
+    pytest.param(entered, "The loop is entered; 1 candidates are ready.", "overnight start", id="entered"),
+]
+
+
+@pytest.mark.feature("R99")
+@pytest.mark.parametrize(("live", "sentence", "command"), LIFE)
+def test_the_next_step_is_named_and_nothing_is_changed(
+    drafted: Scene, verb: Verb, live: Callable[[Scene], None], sentence: str, command: str
+) -> None:
+    live(drafted)
+    before = digest_of(drafted.project)
+    told = json.loads(verb("status", "--json", "--dir", str(drafted.project)).stdout)
+    assert (sentence in told["sentence"], told["next"]) == (True, command)
+    assert digest_of(drafted.project) == before
+
+
+KILLED = """
+import json, os, signal, sys
+from pathlib import Path
+from scenes import scene_in
+from overnight import loop
+scene = scene_in(Path(sys.argv[1]))
+scene.approve()
+scene.enter()
+scene.propose({"gamma": 0.9})
+study = scene.open()
+print(json.dumps(loop.next_action(study.state, scene.terms())), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.feature("R47")
+def test_a_fresh_process_names_the_same_next_step_after_a_kill(drafted: Scene) -> None:
+    env = clean_env(PYTHONPATH=str(Path(__file__).parent.parent))
+    command = [sys.executable, "-c", KILLED, str(drafted.project)]
+    killed = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    told = json.loads(overnight("status", "--json", cwd=drafted.project).stdout)
+    assert [told["sentence"], told["next"]] == json.loads(killed.stdout)
+
+
+def test_a_validated_candidate_that_an_approval_covers_is_told_as_ready(cartpole: Scene) -> None:
+    cartpole.enter()
+    assert "0 candidates are ready" in loop.next_action(cartpole.state(), cartpole.terms())[0]
+    cartpole.propose({"gamma": 0.9})
+    assert "1 candidates are ready" in loop.next_action(cartpole.state(), cartpole.terms())[0]
