@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[2] / "src" / "overnight"
 
 NOUNS = {"errors", "records"}
 GROUND = NOUNS | {"ports", "machine", "study"}
-STAGES = {"contract", "gate", "candidate", "evaluate"}
+STAGES = {"contract", "gate", "candidate", "propose", "run", "evaluate", "decide", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
@@ -23,11 +23,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "contract": NOUNS | {"ports", "study"},
     "gate": NOUNS,
     "candidate": NOUNS | {"ports", "study"},
-    "evaluate": set(),
-    "rl": set(),
+    "propose": NOUNS | {"ports", "study"},
+    "run": NOUNS | {"ports", "study"},
+    "evaluate": NOUNS | {"ports", "study", "guest"},
+    "decide": NOUNS,
+    "report": NOUNS | {"study"},
+    "guest": set(),
+    "rl": {"guest"},
+    "adapters": NOUNS | {"ports"},
     "begin": NOUNS | {"__init__", "ports", "study"} | STAGES,
-    "loop": NOUNS | {"ports", "study"} | STAGES,
-    "cli": GROUND | STAGES | {"__init__", "begin", "loop"},
+    "loop": NOUNS | {"__init__", "ports", "study"} | STAGES,
+    "cli": GROUND | STAGES | {"__init__", "begin", "loop", "adapters"},
     "testing": NOUNS | {"ports"},
 }
 """What each package may import of ours. Stages never import one another; only `begin` and `loop` join them."""
@@ -35,7 +41,12 @@ MAY_IMPORT: dict[str, set[str]] = {
 THIRD_PARTY: dict[str, set[str]] = {
     "study": {"yaml"},
     "cli": {"typer"},
-    "evaluate": {"gymnasium"},
+    "evaluate": {"gymnasium", "numpy"},
+    "decide": {"numpy"},
+    "report": {"numpy"},
+    "guest": {"numpy"},  # only inside `act`, where the candidate's own environment has it
+    "rl": {"numpy", "jax", "optax", "gymnasium", "envpool"},
+    "adapters": {"optuna"},
     "testing": {"pytest"},
 }
 """What each package may import of others. Everything else has the standard library."""

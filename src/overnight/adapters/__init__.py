@@ -1,0 +1,1 @@
+"""Code behind a port, one library a file."""

@@ -1,0 +1,1 @@
+"""Who has the next idea."""

@@ -1,0 +1,1 @@
+"""From evidence to a verdict. Pure: no clock, no disk, no randomness."""

@@ -1,0 +1,1 @@
+"""What runs in the candidate's process: standard library only, copied into the run as a plain folder."""

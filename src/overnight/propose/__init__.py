@@ -1,0 +1,1 @@
+"""What a proposer may see, and asking it for the next idea."""

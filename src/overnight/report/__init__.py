@@ -1,0 +1,1 @@
+"""From the ledger to what a person reads in the morning."""
