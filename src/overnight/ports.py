@@ -1,6 +1,7 @@
 """Every extension point, in one file. To extend the engine, implement one of these."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 
@@ -104,3 +105,23 @@ class Machine(Clock, Disk, Processes, Protocol):
     The real one is `overnight.machine.RealMachine`; the one that crashes, fills
     up and cuts the power on demand is `overnight.testing.simulated`.
     """
+
+
+class Launcher(Protocol):
+    """Starts the supervisor of a run somewhere, and tells whether it is still there.
+
+    It reads no metrics and decides nothing: budget, kill and harvest belong to the
+    supervisor, which goes on when the engine dies and is found again by its run's folder.
+    """
+
+    def start(self, run_folder: Path) -> str:
+        """Start `python -m overnight.run.supervisor RUN_FOLDER`, and return a handle for people to read."""
+        ...
+
+    def is_alive(self, run_folder: Path) -> bool:
+        """Whether the run's supervisor is still there."""
+        ...
+
+    def stop(self, run_folder: Path) -> None:
+        """Ask the run's supervisor to end the run now."""
+        ...

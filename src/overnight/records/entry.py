@@ -49,6 +49,8 @@ class Created:
     """The baseline's tree."""
     version: Name
     """The version of Overnight that created the study."""
+    seed_commitment: Digest | None = None
+    """What commits the study to its hidden seed key, before anything was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from overnight.records.limits import AtLeast, CandidateId, Digest, Items, Name, ObjectId, RunId, Sentence
 
@@ -34,6 +34,12 @@ class Run:
     """The tree that is exported and run."""
     command: Annotated[tuple[Name, ...], Items(1, 200)]
     """The exact command."""
+    phase: Literal["screen", "confirm"]
+    """What the run is for: screening a candidate, or certifying the tip."""
+    round: Annotated[int, AtLeast(0)]
+    """Which reign of the incumbent, or which attempt at certification, its seeds belong to."""
+    number: Annotated[int, AtLeast(0)]
+    """Which of the round's train seeds it has."""
     train_seed: Annotated[int, AtLeast(0)]
     """The seed given to the trainer."""
     contract: Digest
@@ -56,5 +62,7 @@ class RunEnd:
     """The sentence; for a crash, its failure signature."""
     wall_seconds: Annotated[float, AtLeast(0)]
     """How long it took, by the supervisor's clock."""
+    cpu_seconds: Annotated[float, AtLeast(0)] = 0.0
+    """Processor time of the whole process tree."""
     exit_status: int | None = None
     """The process's exit status, or null where there was none."""

@@ -113,6 +113,7 @@ def _created(state: StudyState, data: Data, actor: str) -> None:
         raise Unlawful("A study has a task.")
     state.task, state.study, state.tree = task, study, tree
     state.tip = state.incumbent = commit
+    state.seed_commitment = data.get("seed_commitment")
 
 
 def _approved(state: StudyState, data: Data, actor: str) -> None:
@@ -153,6 +154,8 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
         commit=text(data["commit"]),
         tree=text(data["tree"]),
     )
+    if actor == Actor.ENGINE and not state.baseline:
+        state.baseline = name
 
 
 def _permitted(state: StudyState, data: Data, actor: str) -> None:
@@ -190,9 +193,10 @@ def _validated(state: StudyState, data: Data, actor: str) -> None:
 
 def _launched(state: StudyState, data: Data, actor: str) -> None:
     one, run = candidate_of(state, data), data["id"]
-    if one.state is not State.LAUNCHED:
-        check_step(one.state, State.LAUNCHED, actor)
     only(actor, Actor.RUNNER)
+    settled = one.state in (State.LAUNCHED, State.ACCEPTED)  # the incumbent is measured anew, and stays what it is
+    if not settled:
+        check_step(one.state, State.LAUNCHED, actor)
     check_tree(one, data)
     if run != state.next_run():
         raise Unlawful(f"The next run is {state.next_run()}, not {run}.")
@@ -202,9 +206,18 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         raise Unlawful(f"{run} may not start: {one.id} was not validated under this contract.")
     if data["command"] != state.approvals[Clause.BASELINE]["terms"]["command"]:
         raise Unlawful(f"{run} may not start: its command is not the approved one.")
-    state.runs[run] = RunState(candidate=one.id, tree=data["tree"], comparability=text(data["comparability"]))
+    state.runs[run] = RunState(
+        candidate=one.id,
+        tree=data["tree"],
+        comparability=text(data["comparability"]),
+        train_seed=int(data["train_seed"]),
+        phase=text(data["phase"]),
+        round=int(data["round"]),
+        number=int(data["number"]),
+    )
     one.runs.append(run)
-    one.state = State.LAUNCHED
+    if not settled:
+        one.state = State.LAUNCHED
 
 
 def _ended(state: StudyState, data: Data, actor: str) -> None:
@@ -214,12 +227,14 @@ def _ended(state: StudyState, data: Data, actor: str) -> None:
         raise Unlawful(f"{data['run']} has ended already.")
     one = state.candidates[run.candidate]
     outcome, seconds, because = Outcome(data["outcome"]), float(data["wall_seconds"]), text(data["because"])
-    run.outcome = outcome
+    cpu = float(data["cpu_seconds"])
+    run.outcome, run.wall_seconds = outcome, seconds
     state.wall_seconds += seconds
+    state.cpu_seconds += cpu
     if outcome.is_candidates_fault():
         one.failure = because
     outcomes = {state.runs[name].outcome for name in one.runs}
-    if None not in outcomes:
+    if None not in outcomes and one.state is State.LAUNCHED:
         one.state = _after_runs(outcomes)
 
 
@@ -240,6 +255,9 @@ def _measured(state: StudyState, data: Data, actor: str) -> None:
     for key, own in (("candidate", run.candidate), ("tree", run.tree), ("comparability", run.comparability)):
         if data[key] != own:
             raise Unlawful(f"The evidence on {data['run']} names another {key} than the run itself.")
+    score = float(data["score"])
+    guardrails = {text(name): float(value) for name, value in data["guardrails"].items()}
+    run.score, run.guardrails = score, guardrails
     run.evidence += 1
 
 

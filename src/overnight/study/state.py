@@ -59,10 +59,24 @@ class RunState:
     """The tree that was run."""
     comparability: str
     """The key that its results carry."""
+    train_seed: int
+    """The seed given to the trainer."""
+    phase: str
+    """What it is for."""
+    round: int
+    """Which reign or attempt its seeds belong to."""
+    number: int
+    """Which of the round's seeds it has."""
     outcome: Outcome | None = None
     """How it ended; null while it has not."""
     evidence: int = 0
     """How many times it was measured."""
+    score: float | None = None
+    """The last score; null where there is none."""
+    guardrails: dict[str, float] = field(default_factory=dict)
+    """The guarded measures of the last measurement."""
+    wall_seconds: float = 0.0
+    """How long it took."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +95,12 @@ class StudyState:
     """What the next candidate is built on."""
     incumbent: str = ""
     """The last certified tip."""
+    seed_commitment: str | None = None
+    """What commits the study to its hidden seed key."""
+    baseline: str = ""
+    """The candidate that is the baseline itself."""
+    attempts: int = 0
+    """How often a certification was decided."""
     entered: str | None = None
     """The contract for which the loop was entered."""
     approvals: dict[Clause, Data] = field(default_factory=dict)
@@ -97,6 +117,8 @@ class StudyState:
     """Every incumbent before the present one."""
     wall_seconds: float = 0.0
     """Wall time that runs took, added up."""
+    cpu_seconds: float = 0.0
+    """Processor time that runs took, added up."""
     entries: int = 0
     """How many entries it is folded from."""
     head: str = GENESIS

@@ -10,7 +10,9 @@ from overnight.records.curriculum import CurriculumCandidate
 from overnight.records.decision import Decision
 from overnight.records.entry import Created, Entry, Note, Validation
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.job import Exit, Job
 from overnight.records.metric import MetricSpec
+from overnight.records.order import RunOrder
 from overnight.records.probe import RandomizationProbe
 from overnight.records.proposal import Proposal, View
 from overnight.records.queue import QueueManifest
@@ -32,6 +34,8 @@ STORED: dict[str, Any] = {
         Decision,
         Entry,
         Evidence,
+        Exit,
+        Job,
         LoopEntry,
         MetricSpec,
         Note,
@@ -44,6 +48,7 @@ STORED: dict[str, Any] = {
         RewardReflection,
         Run,
         RunEnd,
+        RunOrder,
         Space,
         StudyState,
         Validation,

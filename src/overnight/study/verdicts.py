@@ -45,6 +45,7 @@ def _undo(state: StudyState, one: CandidateState) -> None:
 
 def _inconclusive(state: StudyState, one: CandidateState, data: Data) -> None:
     if one.kept:  # a certification that does not decide leaves tip and incumbent where they are
+        state.attempts += 1
         return
     check_step(one.state, State.INCONCLUSIVE, Actor.JUDGE)
     one.state = State.INCONCLUSIVE
@@ -65,6 +66,7 @@ def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
         check_step(state.candidates[name].state, State.ACCEPTED, Actor.JUDGE)
     for name in state.stack:
         state.candidates[name].state = State.ACCEPTED
+    state.attempts += 1
     state.stack.clear()
     state.incumbents.append(state.incumbent)
     state.incumbent = state.tip
@@ -84,6 +86,7 @@ def _refute(state: StudyState, one: CandidateState, data: Data) -> None:
         return
     if one.id not in state.stack:
         raise Unlawful(f"{one.id} is not part of the tip, so there is nothing to refute.")
+    state.attempts += 1
     _undo(state, state.candidates[state.stack[0]])
 
 

@@ -1,0 +1,115 @@
+"""Episodes in lockstep: the environment, its seeds, its horizon, its reward and the sum are all here.
+
+A policy is a function from a batch of observations to a batch of actions. Everything it
+returns is checked before it reaches an environment: the number, the type, the range, and
+that it is finite.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from overnight.records.env import EnvSpec
+
+Array = NDArray[Any]
+Policy = Callable[[Array, Array], Array]
+MAX_LANES = 64
+
+
+class PolicyError(Exception):
+    """What the policy did wrong, as a full sentence. A measurement ends here, without a score."""
+
+
+class Episode(NamedTuple):
+    """One episode from its seed to its end."""
+
+    seed: int
+    total: float
+    steps: int
+
+
+def make(spec: EnvSpec, *, render: bool = False) -> Any:  # noqa: ANN401 - Gymnasium's environments are generic
+    """Build the environment from installed packages."""
+    import gymnasium
+
+    options = dict(spec.kwargs)
+    if spec.max_episode_steps is not None:
+        options["max_episode_steps"] = spec.max_episode_steps
+    if render:
+        options["render_mode"] = "rgb_array"
+    return gymnasium.make(spec.id, **options)
+
+
+def play(spec: EnvSpec, policy: Policy, seeds: Sequence[int], *, lanes: int) -> list[Episode]:
+    """Play one episode for each seed, many at a time, and return them in the order of the seeds."""
+    environments = [make(spec) for _ in range(min(lanes, len(seeds)))]
+    try:
+        found: list[Episode] = []
+        for start in range(0, len(seeds), len(environments)):
+            found += _wave(spec, environments, policy, seeds[start : start + len(environments)])
+        return found
+    finally:
+        for environment in environments:
+            environment.close()
+
+
+def _wave(spec: EnvSpec, environments: list[Any], policy: Policy, seeds: Sequence[int]) -> list[Episode]:
+    lanes = len(environments)
+    shape, kind = environments[0].observation_space.shape, environments[0].observation_space.dtype
+    observations = np.zeros((lanes, *shape), kind)
+    for lane, seed in enumerate(seeds):
+        observations[lane], _ = environments[lane].reset(seed=int(seed))
+    totals, steps = np.zeros(lanes), np.zeros(lanes, int)
+    alive = np.arange(lanes) < len(seeds)
+    reset = np.ones(lanes, bool)
+    while alive.any():
+        actions = checked(policy(observations, reset), environments[0].action_space, lanes, clip=spec.clip_actions)
+        reset = np.zeros(lanes, bool)
+        for lane in np.flatnonzero(alive):
+            observations[lane], reward, terminated, truncated, _ = environments[lane].step(actions[lane])
+            totals[lane] += float(reward)
+            steps[lane] += 1
+            alive[lane] = not (terminated or truncated)
+    return [Episode(int(seed), float(totals[lane]), int(steps[lane])) for lane, seed in enumerate(seeds)]
+
+
+def checked(actions: Any, space: Any, lanes: int, *, clip: bool) -> Any:  # noqa: ANN401 - whatever a policy returns
+    """Actions that the environment can take, or what is wrong with them."""
+    found = np.array(actions)  # a copy of plain type: nothing the policy holds can change it afterwards
+    if found.dtype == object or not np.issubdtype(found.dtype, np.number):
+        raise PolicyError("The policy returned something that is not numbers.")
+    if not np.isfinite(found).all():
+        raise PolicyError("The policy returned an action that is not finite.")
+    if hasattr(space, "n"):
+        if found.shape != (lanes,) or not np.issubdtype(found.dtype, np.integer):
+            raise PolicyError(
+                f"The policy returned actions of shape {found.shape}, but {lanes} whole numbers are needed."
+            )
+        low, high = int(space.start), int(space.start + space.n)
+        if ((found < low) | (found >= high)).any():
+            raise PolicyError(f"The policy returned an action outside {low} to {high - 1}.")
+        return found
+    if found.shape != (lanes, *space.shape):
+        raise PolicyError(f"The policy returned actions of shape {found.shape}, not {(lanes, *space.shape)}.")
+    found = found.astype(space.dtype)
+    return np.clip(found, space.low, space.high) if clip else found
+
+
+def record(spec: EnvSpec, policy: Policy, seed: int) -> tuple[Episode, list[Array]]:
+    """Play one episode with its pictures, as far as the environment can draw itself."""
+    environment = make(spec, render=True)
+    frames: list[Array] = []
+    try:
+        observation, _ = environment.reset(seed=int(seed))
+        total, steps, over, reset = 0.0, 0, False, np.ones(1, bool)
+        while not over:
+            frames.append(np.asarray(environment.render(), np.uint8))
+            batch = np.asarray(observation)[None]
+            action = checked(policy(batch, reset), environment.action_space, 1, clip=spec.clip_actions)[0]
+            observation, reward, terminated, truncated, _ = environment.step(action)
+            total, steps, over, reset = total + float(reward), steps + 1, terminated or truncated, np.zeros(1, bool)
+        return Episode(int(seed), total, steps), frames
+    finally:
+        environment.close()

@@ -1,0 +1,102 @@
+"""From an ended run to evidence: the referee is started, asked once, and believed only in full."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from overnight.errors import OvernightError
+from overnight.ports import Machine
+from overnight.records import strict_json
+from overnight.records.codec import encode
+from overnight.records.env import EnvSpec
+from overnight.study.artifacts import store_bytes
+from overnight.study.layout import StudyFolder
+
+_LIMIT_SECONDS = 3600.0
+
+
+class Measured(NamedTuple):
+    """What the referee measured: every episode, or the policy's error and no score."""
+
+    episodes: tuple[tuple[int, float, int], ...]
+    """Seed, return and length of each episode, in the order of the seeds."""
+    error: str
+    """What the policy did wrong; empty when there is a score."""
+
+    def score(self) -> float:
+        """The mean return."""
+        return sum(episode[1] for episode in self.episodes) / len(self.episodes)
+
+    def guardrails(self) -> dict[str, float]:
+        """The guarded measures: the mean of the worst tenth of the episodes."""
+        totals = sorted(episode[1] for episode in self.episodes)
+        worst = totals[: max(len(totals) // 10, 1)]
+        return {"worst_decile_return": sum(worst) / len(worst)}
+
+
+class RefereeFailed(OvernightError):
+    """The referee itself did not do its work: the machine's fault, never the candidate's."""
+
+
+def measure(machine: Machine, env: EnvSpec, run_folder: Path, seeds: Sequence[int]) -> Measured:
+    """Measure the policy that a run left behind."""
+    request = {"policy": str(run_folder / "policy"), "run_folder": str(run_folder), "seeds": list(seeds)}
+    return _ask(machine, env, request)
+
+
+def measure_reference(machine: Machine, env: EnvSpec, name: str, seeds: Sequence[int]) -> Measured:
+    """Measure a reference policy, `random` or `no-op`, by the same referee."""
+    return _ask(machine, env, {"reference": name, "seeds": list(seeds)})
+
+
+def record(machine: Machine, env: EnvSpec, run_folder: Path, seed: int, target: Path) -> Measured:
+    """Play one episode and keep its pictures as an array file."""
+    request = {
+        "policy": str(run_folder / "policy"),
+        "run_folder": str(run_folder),
+        "seeds": [seed],
+        "record": str(target),
+    }
+    return _ask(machine, env, request)
+
+
+def keep(machine: Machine, at: StudyFolder, measured: Measured) -> str:
+    """Store every episode's result by its content, and return the digest that evidence names."""
+    data = strict_json.canonical({"episodes": [list(episode) for episode in measured.episodes]})
+    return store_bytes(machine, at.objects, data)
+
+
+def _ask(machine: Machine, env: EnvSpec, request: dict[str, Any]) -> Measured:
+    text = json.dumps({"env": encode(env), **request}).encode()
+    variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C"}
+    variables |= {"SDL_VIDEODRIVER": "dummy", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    try:
+        done = machine.run_process(
+            (sys.executable, "-I", "-m", "overnight.evaluate.referee"),
+            env=variables,
+            stdin=text,
+            limit_seconds=_LIMIT_SECONDS,
+        )
+    except (OSError, TimeoutError) as error:
+        raise RefereeFailed("referee", f"it could not be asked: {error}") from error
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise RefereeFailed(
+            "referee", f"it ended with status {done.returncode}: {(said or ['nothing said'])[-1][:300]}"
+        )
+    return _read(done.stdout, len(request["seeds"]))
+
+
+def _read(text: bytes, wanted: int) -> Measured:
+    result = strict_json.parse(text.strip(), where="referee", max_bytes=50_000_000)
+    if not isinstance(result, dict) or "failed" in result:
+        raise RefereeFailed("referee", str(result.get("failed") if isinstance(result, dict) else result)[:300])
+    if "error" in result:
+        return Measured((), str(result["error"]))
+    found = tuple((int(seed), float(total), int(steps)) for seed, total, steps in result["episodes"])
+    if len(found) != wanted:
+        raise RefereeFailed("referee", f"it returned {len(found)} episodes, and {wanted} were asked for")
+    return Measured(found, "")

@@ -1,0 +1,87 @@
+"""The referee: `python -m overnight.evaluate.referee`, a request on stdin, a result on stdout, both JSON.
+
+A process of its own for each measurement. It imports nothing of the candidate: a policy of
+declared weights is evaluated here in NumPy, and a policy of code answers from another process.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from overnight.errors import OvernightError, UserError
+from overnight.evaluate import architectures, episodes
+from overnight.evaluate.episodes import Policy, PolicyError
+from overnight.evaluate.policy_process import PolicyProcess
+from overnight.records.codec import decode
+from overnight.records.env import EnvSpec
+
+
+def measure(request: dict[str, Any]) -> dict[str, Any]:
+    """Play the episodes that are asked for, and return each one's result, or the policy's error."""
+    spec = decode(EnvSpec, request["env"], where="request")
+    seeds: Sequence[int] = request["seeds"]
+    lanes = 1 if request.get("record") else min(episodes.MAX_LANES, len(seeds))
+    policy: Policy | None = None
+    try:
+        policy = _policy(request, spec, lanes)
+        if request.get("record"):
+            return _recorded(spec, policy, seeds[0], Path(request["record"]))
+        found = episodes.play(spec, policy, seeds, lanes=lanes)
+    except PolicyError as error:
+        return {"error": str(error)}
+    except UserError as error:
+        return {"error": f"The policy cannot be used: {error.what}."}
+    finally:
+        if isinstance(policy, PolicyProcess):
+            policy.close()
+    return {"episodes": [list(episode) for episode in found]}
+
+
+def _policy(request: dict[str, Any], spec: EnvSpec, lanes: int) -> Policy:
+    reference = request.get("reference")
+    environment = episodes.make(spec)
+    try:
+        if reference is not None:
+            return _reference(reference, environment, lanes, request["seeds"][0])
+        folder = Path(request["policy"])
+        if architectures.kind_of(folder) == "code":
+            return PolicyProcess(Path(request["run_folder"]), folder, environment, lanes)
+        return architectures.load(folder)
+    finally:
+        environment.close()
+
+
+def _reference(name: str, environment: Any, lanes: int, seed: int) -> Policy:  # noqa: ANN401 - Gymnasium's type
+    """The policies that every score is seen against: random actions, and doing nothing."""
+    space = environment.action_space
+    space.seed(seed % 2**31)
+    if name == "random":
+        return lambda _observations, _reset: np.array([space.sample() for _ in range(lanes)])
+    if hasattr(space, "n"):
+        return lambda _observations, _reset: np.full(lanes, int(space.start))
+    return lambda _observations, _reset: np.zeros((lanes, *space.shape), space.dtype)
+
+
+def _recorded(spec: EnvSpec, policy: Policy, seed: int, target: Path) -> dict[str, Any]:
+    episode, frames = episodes.record(spec, policy, seed)
+    np.save(target, np.stack(frames), allow_pickle=False)
+    return {"episodes": [list(episode)], "frames": len(frames)}
+
+
+def main() -> int:
+    """Read one request, write one result."""
+    request = json.loads(sys.stdin.buffer.read())
+    try:
+        result = measure(request)
+    except OvernightError as error:
+        result = {"failed": str(error)}
+    sys.stdout.write(json.dumps(result, allow_nan=False) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""What a supervisor is told, and what it tells when the run is over."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from overnight.records.limits import Above, AtLeast, Digest, Items, Name, Sentence
+from overnight.records.run import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The limits of one run, as its supervisor holds them. The trainer never sees this file's authority."""
+
+    SCHEMA: ClassVar[str] = "overnight/job/1"
+
+    command: Annotated[tuple[Name, ...], Items(1, 200)]
+    """The exact command."""
+    env: Mapping[str, str]
+    """The variables that the trainer gets, besides the supervisor's own."""
+    cores: tuple[int, ...]
+    """The processor cores that the run is pinned to; empty for no pinning."""
+    wall_seconds: Annotated[float, Above(0)]
+    """The hard limit."""
+    silence_seconds: Annotated[float, Above(0)]
+    """How long the trainer may neither print nor report."""
+    disk_bytes: Annotated[int, AtLeast(1)]
+    """How much the trainer may write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How a run ended, as its supervisor saw it."""
+
+    SCHEMA: ClassVar[str] = "overnight/exit/1"
+
+    outcome: Outcome
+    """How it ended."""
+    because: Sentence
+    """The sentence."""
+    exit_status: int
+    """The process's status; negative for a signal."""
+    wall_seconds: Annotated[float, AtLeast(0)]
+    """By the supervisor's monotonic clock."""
+    cpu_seconds: Annotated[float, AtLeast(0)]
+    """Of the whole process tree."""
+    policy: Digest | None
+    """Digest of the policy that was taken, or null."""
+    log_bytes: Annotated[int, AtLeast(0)]
+    """How much the trainer printed."""

@@ -1,0 +1,302 @@
+"""One small trusted process for each run: `python -m overnight.run.supervisor RUN_FOLDER`.
+
+It holds `run.lock`, starts the trainer, drains its output, keeps the wall clock, the
+processor time and the disk within their limits, ends the whole process tree, takes the
+policy out of the trainer's folder, and writes `exit.json` last. It never touches the
+ledger. The engine may die at any moment: the supervisor goes on to the run's end, and the
+next engine finds `exit.json`, or a free lock without one, which means that the run was lost.
+
+Isolation here is tier T1: a private home and temporary folder, an environment of our own
+making, a read-only export without `.git`, and a kill that reaches every descendant. It does
+not keep a hostile trainer from reading what the user can read; later tiers do.
+"""
+
+import ctypes
+import fcntl
+import os
+import resource
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from overnight.errors import OvernightError
+from overnight.records.codec import dumps, loads
+from overnight.records.job import Exit, Job
+from overnight.records.run import Outcome
+from overnight.run.harvest import harvest
+from overnight.run.log import CappedLog
+
+_SUBREAPER, _DEATH_SIGNAL = 36, 1  # prctl options
+_GRACE_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why the trainer was ended, when it was not its own doing."""
+
+    outcome: Outcome
+    because: str
+
+
+class Supervisor:
+    """The life of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.job = loads(Job, (folder / "job.json").read_bytes(), where=str(folder / "job.json"))
+        self.out = folder / "out"
+        self.log = CappedLog(folder / "log")
+        self.began = time.monotonic()
+        self.last_sign = self.began
+        self.metrics_bytes = 0
+        self.next_disk_look = self.began
+
+    def run(self) -> Exit:
+        """Start the trainer, wait for its end or bring it about, and say how it went."""
+        child = self._start()
+        ending = self._watch(child)
+        if ending is not None:
+            self._ask_to_finish(child)
+        end_tree(child.pid)
+        status = child.wait()
+        self._drain(child, seconds=0.5)
+        return self._tell(status, ending)
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        for name in ("home", "tmp", "out"):
+            (self.folder / name).mkdir(exist_ok=True)
+        _LIBC.prctl(_SUBREAPER, 1, 0, 0, 0)  # orphans of the trainer become ours, not init's
+        env = {**dict(self.job.env), **self._own_variables()}
+        return subprocess.Popen(
+            self.job.command,
+            cwd=self.folder / "source",
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=self._in_child,  # this process has one thread, so nothing is held between fork and exec
+        )
+
+    def _own_variables(self) -> dict[str, str]:
+        threads = str(len(self.job.cores))
+        return {
+            "OVERNIGHT_RUN": str(self.folder / "run.json"),
+            "OVERNIGHT_OUT": str(self.out),
+            "HOME": str(self.folder / "home"),
+            "TMPDIR": str(self.folder / "tmp"),
+            "XDG_CACHE_HOME": str(self.folder / "home"),
+            "MPLCONFIGDIR": str(self.folder / "tmp"),
+            "PYTHONPYCACHEPREFIX": str(self.folder / "tmp" / "pycache"),
+            "PYTHONUNBUFFERED": "1",
+            "OMP_NUM_THREADS": threads,
+            "OPENBLAS_NUM_THREADS": threads,
+            "MKL_NUM_THREADS": threads,
+        }
+
+    def _in_child(self) -> None:
+        _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        os.umask(0o077)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.job.disk_bytes, self.job.disk_bytes))
+        if self.job.cores:
+            os.sched_setaffinity(0, self.job.cores)
+        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - between fork and exec
+            file.write("1000")
+
+    def _watch(self, child: "subprocess.Popen[bytes]") -> Ending | None:
+        """Drain output until the trainer ends, or until a limit ends it."""
+        selector = selectors.DefaultSelector()
+        stream = child.stdout
+        if stream is not None:
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ)
+        while child.poll() is None:
+            for key, _ in selector.select(_LOOK_SECONDS):
+                if not self._read(key.fd):
+                    selector.unregister(key.fileobj)
+            if not selector.get_map():
+                time.sleep(_LOOK_SECONDS)
+            ending = self._over_a_limit()
+            if ending is not None:
+                return ending
+        return None
+
+    def _read(self, fd: int) -> bool:
+        """Take one piece of output; False at its end."""
+        try:
+            data = os.read(fd, 1 << 16)
+        except BlockingIOError:
+            return True
+        if data:
+            self.log.write(data)
+            self.last_sign = time.monotonic()
+        return bool(data)
+
+    def _over_a_limit(self) -> Ending | None:
+        now, job = time.monotonic(), self.job
+        if (self.folder / "stop").exists():
+            return Ending(Outcome.LOST, "It was stopped by the engine.")
+        if now - self.began > job.wall_seconds:
+            return Ending(Outcome.OVER_BUDGET, f"It was still running after its hard limit of {job.wall_seconds:g} s.")
+        if now >= self.next_disk_look:
+            self.next_disk_look = now + 1.0
+            used = tree_bytes(self.out, limit=job.disk_bytes) + tree_bytes(self.folder / "tmp", limit=job.disk_bytes)
+            if used > job.disk_bytes:
+                return Ending(Outcome.CRASHED, f"It wrote more than {job.disk_bytes:,} bytes.")
+            self._look_for_metrics(now)
+        if now - self.last_sign > job.silence_seconds:
+            return Ending(Outcome.CRASHED, f"It gave no sign of life for {job.silence_seconds:g} s.")
+        return None
+
+    def _look_for_metrics(self, now: float) -> None:
+        try:
+            size = (self.out / "metrics.jsonl").lstat().st_size
+        except OSError:
+            return
+        if size != self.metrics_bytes:
+            self.metrics_bytes, self.last_sign = size, now
+
+    def _ask_to_finish(self, child: "subprocess.Popen[bytes]") -> None:
+        """SIGTERM means finish; whoever does not within the grace time is killed with everything below."""
+        try:
+            os.killpg(child.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            return
+        self._drain(child, seconds=_GRACE_SECONDS)
+
+    def _drain(self, child: "subprocess.Popen[bytes]", *, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        stream = child.stdout
+        while time.monotonic() < until and stream is not None:
+            try:
+                data = os.read(stream.fileno(), 1 << 16)
+            except BlockingIOError:
+                if child.poll() is not None:
+                    return
+                time.sleep(0.02)
+                continue
+            if not data:
+                return
+            self.log.write(data)
+
+    def _tell(self, status: int, ending: Ending | None) -> Exit:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        try:
+            policy, why = harvest(self.out / "policy", self.folder / "policy"), ""
+        except OvernightError as error:
+            policy, why = None, error.what
+        outcome, because = self._outcome(status, ending, policy=policy, why=why)
+        self.log.close()
+        return Exit(
+            outcome=outcome,
+            because=because,
+            exit_status=status,
+            wall_seconds=time.monotonic() - self.began,
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            policy=policy,
+            log_bytes=self.log.total,
+        )
+
+    def _outcome(self, status: int, ending: Ending | None, *, policy: str | None, why: str) -> tuple[Outcome, str]:
+        if ending is not None:
+            return ending.outcome, ending.because
+        if status == -signal.SIGKILL:
+            return Outcome.LOST, "It was killed from outside, as by a machine that ran out of memory."
+        if status != 0:
+            return Outcome.CRASHED, f"It ended with status {status}: {self.log.last_line()}"[:1900]
+        if policy is None:
+            return Outcome.CRASHED, f"It ended without a usable policy: {why}"[:1900]
+        return Outcome.COMPLETED, "It ended with a policy."
+
+
+def tree_bytes(folder: Path, *, limit: int) -> int:
+    """The size of a folder without following anything, counted only until a limit is passed."""
+    total = 0
+    for where, _, names in os.walk(folder, followlinks=False):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(where, name)).st_blocks * 512  # noqa: PTH118 - a hot walk
+            except OSError:
+                continue
+        if total > limit:
+            break
+    return total
+
+
+def end_tree(leader: int) -> None:
+    """Kill a process group and every descendant that has left it, until none is left."""
+    with suppress(ProcessLookupError, PermissionError):  # it is gone, which is what was wanted
+        os.killpg(leader, signal.SIGKILL)
+    until = time.monotonic() + 3.0
+    while time.monotonic() < until and (below := _descendants(os.getpid()) - {leader}):
+        for pid in below:
+            _kill(pid)
+        _reap(leader)
+        time.sleep(0.002)
+
+
+def _descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    wanted = [pid]
+    while wanted:
+        one = wanted.pop()
+        try:
+            text = Path(f"/proc/{one}/task/{one}/children").read_text()
+        except OSError:
+            continue
+        below = {int(word) for word in text.split()} - found
+        found |= below
+        wanted += below
+    return found
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _reap(leader: int) -> None:
+    """Take the exit of adopted orphans, and leave the leader's own for `wait`."""
+    for pid in _descendants(os.getpid()) - {leader}:
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            continue
+
+
+def main(argv: list[str]) -> int:
+    """Hold the run's lock, run it, and write `exit.json` as the very last thing."""
+    folder = Path(argv[1])
+    lock = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return 3
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for people; whether the run is alive is told by the lock
+    if (folder / "exit.json").exists():
+        return 0
+    ended = Supervisor(folder).run()
+    for name in ("home", "tmp"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    beside = folder / ".exit.json.new"
+    with beside.open("wb") as file:
+        file.write(dumps(ended))
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(folder / "exit.json")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
