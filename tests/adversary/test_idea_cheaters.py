@@ -82,6 +82,10 @@ def in_a_call(copy: Path) -> None:
     (copy / "policy" / "net.py").write_text("WIDTH = 64\nenv.reset(seed=7)\n")
 
 
+def in_a_library_call(copy: Path) -> None:
+    (copy / "policy" / "net.py").write_text("WIDTH = 64\ntorch.manual_seed(7)\n")
+
+
 def in_yaml(copy: Path) -> None:
     (copy / "policy" / "net.yaml").write_text("width: 64\nrandom_seed: 7\n")
 
@@ -92,6 +96,7 @@ def in_yaml(copy: Path) -> None:
     [
         pytest.param(in_code, "train.py", id="changes SEED"),
         pytest.param(in_a_call, "policy/net.py", id="passes a seed"),
+        pytest.param(in_a_library_call, "policy/net.py", id="seeds a library"),
         pytest.param(in_yaml, "policy/net.yaml", id="names a seed in a new file"),
     ],
 )

@@ -164,11 +164,12 @@ def test_a_deceiving_name_written_into_the_store_is_refused(repository: Scene, n
 
 
 @pytest.mark.cheater("change-size")
-def test_a_change_of_too_many_files_is_refused(repository: Scene) -> None:
+@pytest.mark.parametrize("count", [21, 1000], ids=["one too many", "a flood"])
+def test_a_change_of_too_many_files_is_refused(repository: Scene, count: int) -> None:
     copy = repository.copy()
-    for number in range(21):
+    for number in range(count):
         (copy / "policy" / f"part_{number}.py").write_text(f"PART = {number}\n")
-    loses(repository, copy, "change-size", "The candidate changes 21 files, and at most 20 are allowed.")
+    loses(repository, copy, "change-size", f"The candidate changes {count:,} files, and at most 20 are allowed.")
 
 
 @pytest.mark.cheater("change-size")
@@ -191,6 +192,15 @@ def test_a_binary_file_is_refused(repository: Scene) -> None:
     copy = repository.copy()
     (copy / "policy" / "start.npz").write_bytes(b"PK\3\4\0\0" + bytes(range(256)))
     loses(repository, copy, "embedded-data", "policy/start.npz is a binary file.")
+
+
+@pytest.mark.cheater("embedded-data")
+def test_a_file_that_is_too_large_to_be_read_is_refused(repository: Scene) -> None:
+    repository.rewrite(lambda terms: terms["scope"].update(max_changed_bytes=10_000_000))
+    repository.approve()
+    copy = repository.copy()
+    (copy / "policy" / "start.txt").write_text("0.25\n" * 400_000)
+    loses(repository, copy, "embedded-data", "policy/start.txt is 2,000,000 bytes, which is too much to be checked.")
 
 
 @pytest.mark.cheater("embedded-data")
@@ -219,6 +229,18 @@ def test_a_tree_swapped_between_check_and_use_is_refused(cartpole: Scene) -> Non
     assert sentence in said(cartpole.check("c-0001"), "provenance")
     assert refused_in_ledger(cartpole, "c-0001", "provenance", sentence)
     assert cartpole.state_of("c-0001") is State.DRAFT
+
+
+@pytest.mark.cheater("provenance")
+def test_a_second_swap_is_refused_like_the_first(cartpole: Scene) -> None:
+    honest, tip, ref = validated(cartpole), cartpole.state().tip, cartpole.at.ref("candidates", "c-0001")
+    for _ in range(2):
+        cartpole.git("update-ref", ref, tip)
+        assert "it was swapped" in said(cartpole.check("c-0001"), "provenance")
+        assert cartpole.state_of("c-0001") is State.DRAFT
+        cartpole.git("update-ref", ref, honest)
+        assert (cartpole.check("c-0001"), cartpole.state_of("c-0001")) == ((), State.VALIDATED)
+    assert len(cartpole.entries("refused")) == 2
 
 
 @pytest.mark.cheater("provenance")

@@ -1,6 +1,7 @@
 """Beginning: a draft that changes nothing of the user's, survives any interruption, and can be read by anyone."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -163,12 +164,26 @@ def test_init_killed_at_any_moment_is_finished_by_the_next_init(
     sound(project, ".", verb)
 
 
+def let_helpers_end(group: int) -> None:
+    """Wait for what a killed program had started; it takes milliseconds, and a dead one may stay listed."""
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("seconds", [0.25, 0.4, 0.5, 0.6, 0.7])
 def test_init_killed_by_the_clock_is_finished_by_the_next_init(tmp_path: Path, verb: Verb, seconds: float) -> None:
     command = [sys.executable, "-m", "overnight.cli.main", "init", "CartPole-v1"]
-    with subprocess.Popen(command, cwd=tmp_path, env=clean_env(), stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=clean_env(), stdout=subprocess.DEVNULL, start_new_session=True
+    ) as process:
         time.sleep(seconds)
         process.kill()
+    let_helpers_end(process.pid)
     sound(tmp_path, "CartPole-v1", verb)
 
 
@@ -220,6 +235,23 @@ def test_a_deleted_state_file_is_rebuilt(cartpole: Scene, verb: Verb) -> None:
     with cartpole.open():
         pass
     assert json.loads(cartpole.at.state.read_text()) == kept
+
+
+def test_an_older_state_file_is_brought_up_to_date(cartpole: Scene, verb: Verb) -> None:
+    older = cartpole.at.state.read_bytes()
+    cartpole.propose({"gamma": 0.9})
+    told = verb("status", "--json", "--dir", str(cartpole.project))
+    cartpole.at.state.write_bytes(older)
+    assert verb("status", "--json", "--dir", str(cartpole.project)) == told
+
+
+def test_the_state_file_of_another_study_is_not_believed(cartpole: Scene, verb: Verb) -> None:
+    told = verb("status", "--json", "--dir", str(cartpole.project))
+    other = draft_cartpole(cartpole.project.parent / "elsewhere")
+    other.approve()
+    other.propose({"gamma": 0.9})
+    cartpole.at.state.write_bytes(other.at.state.read_bytes())
+    assert verb("status", "--json", "--dir", str(cartpole.project)) == told
 
 
 def test_a_forged_state_file_does_not_sway_the_gate(cartpole: Scene, verb: Verb) -> None:

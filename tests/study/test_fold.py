@@ -631,6 +631,14 @@ def test_a_ledger_with_an_unlawful_entry_is_damaged() -> None:
         story.read_again()
 
 
+def test_of_several_unlawful_entries_the_first_is_named() -> None:
+    story = validated()
+    for actor in (Actor.JUDGE, Actor.PERSON):
+        story.ledger.append(actor, Kind.LAUNCHED, raw(run(candidate())))
+    with pytest.raises(LedgerDamaged, match="holds an unlawful entry 12: .* but the judge tried"):
+        story.read_again()
+
+
 def test_an_entry_of_an_unknown_kind_is_unlawful() -> None:
     with pytest.raises(Unlawful, match="kind 'promoted' are unknown to this version"):
         apply(begun().state, {"kind": "promoted", "actor": "engine", "data": {}})

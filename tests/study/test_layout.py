@@ -1,6 +1,7 @@
 """Where everything lies: one folder, found from anywhere below it, and names that cannot lead out of it."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,9 +70,13 @@ def test_a_file_of_that_name_is_no_study(tmp_path: Path) -> None:
 @pytest.mark.feature("R24", "A69")
 @pytest.mark.parametrize("inside", [".", "rl", "rl/trainers"])
 def test_no_study_is_kept_inside_the_package(verb: Verb, inside: str) -> None:
-    done = verb("init", "CartPole-v1", "--dir", str(PACKAGE / inside))
-    assert (done.code, "is inside Overnight itself" in done.stderr) == (2, True)
-    assert not (PACKAGE / inside / ".overnight").exists()
+    landed = PACKAGE / inside / ".overnight"
+    try:
+        done = verb("init", "CartPole-v1", "--dir", str(PACKAGE / inside))
+        assert (done.code, "is inside Overnight itself" in done.stderr) == (2, True)
+        assert not landed.exists()
+    finally:
+        shutil.rmtree(landed, ignore_errors=True)
 
 
 def test_a_link_into_the_package_is_seen_through(tmp_path: Path) -> None:
