@@ -25,7 +25,7 @@ from overnight.candidate.tree import Store
 from overnight.contract.approve import AGENT_HOSTS
 from overnight.contract.draft import Stated
 from overnight.contract.read import Reading
-from overnight.loop import Who
+from overnight.admission import Who
 from overnight.machine import RealMachine
 from overnight.records.approval import Strength
 from overnight.records.codec import decode, digest

@@ -12,7 +12,7 @@ import pytest
 
 from overnight import loop
 from overnight.errors import Refused
-from overnight.loop import Who
+from overnight.admission import Who
 from overnight.machine import RealMachine
 from overnight.ports import Finished
 from overnight.records.approval import Strength

@@ -53,7 +53,7 @@ def test_help_imports_no_verb_and_no_typer() -> None:
     code = "import sys; from overnight.cli.main import main; main(['--help']); sys.stderr.write(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "overnight init" in done.stdout
-    assert not {"typer", "rich", "yaml", "overnight.loop"} & set(done.stderr.split())
+    assert not {"typer", "rich", "yaml", "overnight.admission"} & set(done.stderr.split())
 
 
 @pytest.mark.parametrize("verb", [name for name, verb in VERBS.items() if not verb.hidden])

@@ -32,11 +32,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rl": {"guest"},
     "adapters": NOUNS | {"ports"},
     "begin": NOUNS | {"__init__", "ports", "study"} | STAGES,
-    "loop": NOUNS | {"__init__", "ports", "study"} | STAGES,
-    "cli": GROUND | STAGES | {"__init__", "begin", "loop", "adapters"},
+    "admission": NOUNS | {"ports", "study"} | STAGES,
+    "loop": NOUNS | {"__init__", "ports", "study", "admission"} | STAGES,
+    "cli": GROUND | STAGES | {"__init__", "begin", "admission", "loop", "adapters"},
     "testing": NOUNS | {"ports"},
 }
-"""What each package may import of ours. Stages never import one another; only `begin` and `loop` join them."""
+"""What each package may import of ours. Stages never import one another; only `begin`, `admission` and `loop` join them."""
 
 THIRD_PARTY: dict[str, set[str]] = {
     "study": {"yaml"},
@@ -89,7 +90,7 @@ def test_every_package_of_the_tree_is_in_the_table() -> None:
     [
         pytest.param("records", "import overnight.study.ledger", id="a record reads the ledger"),
         pytest.param("gate", "from overnight.candidate.tree import Store", id="a stage imports a stage"),
-        pytest.param("gate", "def f():\n    from overnight.loop import enter", id="a stage calls the loop from inside"),
+        pytest.param("gate", "def f():\n    from overnight.admission import enter", id="a stage calls the loop from inside"),
         pytest.param("records", "import numpy", id="a record needs an array library"),
         pytest.param("study", "from overnight import loop", id="the study knows the loop"),
         pytest.param("evaluate", "from overnight.candidate import tree", id="the referee imports a candidate"),

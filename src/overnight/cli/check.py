@@ -25,7 +25,7 @@ def candidate(
     """
     from overnight.candidate.tree import Store
     from overnight.errors import Refused
-    from overnight.loop import admit_candidate, follow_ledger
+    from overnight.admission import admit_candidate, follow_ledger
     from overnight.study.layout import check_id
     from overnight.study.study import Study
 

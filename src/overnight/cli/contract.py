@@ -17,7 +17,7 @@ def show(
     Example: `overnight contract show --history`
     """
     from overnight.contract.screen import screen
-    from overnight.loop import read_terms, standings
+    from overnight.admission import read_terms, standings
     from overnight.records.codec import encode
     from overnight.study.study import read_state
 
@@ -47,7 +47,7 @@ def check(folder: Dir = HERE, as_json: Json = False) -> int:
 
     Example: `overnight contract check`
     """
-    from overnight.loop import read_terms
+    from overnight.admission import read_terms
     from overnight.records.contract import Clause
 
     machine, at = active(folder)

@@ -34,7 +34,7 @@ def init(
     """
     from overnight.begin import Place, begin_env, begin_repository
     from overnight.contract.draft import Stated
-    from overnight.loop import next_action, read_terms
+    from overnight.admission import next_action, read_terms
     from overnight.machine import RealMachine
     from overnight.study.study import read_state
 

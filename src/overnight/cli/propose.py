@@ -41,7 +41,7 @@ def propose(
     from overnight.candidate.copy import write_copy
     from overnight.candidate.tree import Store
     from overnight.errors import Refused, UserError
-    from overnight.loop import admit_candidate, follow_ledger, propose_copy, propose_params
+    from overnight.admission import admit_candidate, follow_ledger, propose_copy, propose_params
     from overnight.records.refusal import Refusal
     from overnight.study.study import Study, read_state
 

@@ -33,7 +33,7 @@ def start(
     from overnight.cli.terminal import attended
     from overnight.contract.draft import Stated
     from overnight.errors import OvernightError
-    from overnight.loop import Who, enter
+    from overnight.admission import Who, enter
     from overnight.machine import RealMachine
     from overnight.records.approval import Strength
     from overnight.study.study import Study

@@ -14,7 +14,7 @@ def status(folder: Dir = HERE, as_json: Json = False) -> None:
 
     Example: `overnight status --json`
     """
-    from overnight.loop import next_action, opening, read_terms
+    from overnight.admission import next_action, opening, read_terms
     from overnight.machine import RealMachine
     from overnight.study.layout import find_root
     from overnight.study.study import active_study, read_state

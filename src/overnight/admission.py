@@ -1,9 +1,7 @@
-"""The loop, in the order it happens. Nothing else joins stages once a study has begun.
+"""Everything before a run: the terms, the word to enter, candidates, the gate, and refs that follow the ledger.
 
-What is here so far is everything that surrounds a training run: the terms, the word to
-enter, the candidate, the gate before and right before the launch, and the refs that follow
-the ledger. The launch itself, the referee and the judge join it between `admit_candidate`
-and `follow_ledger`.
+Nothing here launches anything. `loop` calls it for every candidate, and again right before
+every launch; the command line calls it for people.
 """
 
 import platform
