@@ -264,7 +264,8 @@ def test_100_000_entries_are_verified_in_under_three_seconds(long_study: Path) -
 
 def test_a_durable_append_takes_under_a_millisecond_at_the_median(tmp_path: Path) -> None:
     """Other programs that sync at the same time make every sync wait for theirs, so the calmest batch counts."""
-    medians, until = [], time.monotonic() + 60
+    medians: list[float] = []
+    until = time.monotonic() + 60
     with Ledger.open(MACHINE, tmp_path, holder="test") as ledger:
         while time.monotonic() < until and min(medians, default=1.0) >= 0.001:
             spent = []
