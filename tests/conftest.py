@@ -5,10 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from overnight.cli.main import main
 from overnight.contract.approve import AGENT_HOSTS
 from scenes import Said, Scene, complete, draft_cartpole, draft_repository, scene_in, write_repository
+
+settings.register_profile("overnight", deadline=None)  # a busy machine may be slow; speed is claimed elsewhere
+settings.load_profile("overnight")
 
 
 @pytest.fixture(autouse=True)

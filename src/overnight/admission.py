@@ -194,6 +194,8 @@ def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]
     Used when it is drafted, on request, and immediately before its launch. What was valid
     before and is not any more becomes a draft again.
     """
+    if name not in study.state.candidates:
+        record_refusal(study, None, (Reason(rule="provenance", says=_NO_PROVENANCE.format(name)),))
     one = find_candidate(study.state, name)
     reading = read_terms(study.machine, study.at)
     case = opening(study.state, reading)
@@ -226,13 +228,16 @@ def permit(study: Study, name: str, who: Who) -> Permit:
     return given
 
 
+_NO_PROVENANCE = "There is no candidate {} in the ledger, so it has no provenance."
+
+
 def find_candidate(state: StudyState, name: str) -> CandidateState:
     """One candidate of the ledger; a folder or a ref without an entry is not a candidate."""
     found = state.candidates.get(name)
     if found is None:
         raise Refused(
             name,
-            (f"There is no candidate {name} in the ledger, so it has no provenance.",),
+            (_NO_PROVENANCE.format(name),),
             hint=did_you_mean(name, state.candidates) or "`overnight candidates` lists them",
         )
     return found
@@ -272,7 +277,8 @@ def _refuse(study: Study, name: str | None, reasons: tuple[Reason, ...]) -> Refu
 def _admission(study: Study, store: Store, one: CandidateState, case: Opening, contract: Contract) -> Admission:
     candidate = drafted(study.machine, study.at, one)
     commit = store.ref(study.at.ref("candidates", one.id))
-    tree = store.tree_of(commit) if commit is not None else None
+    known = commit is not None and store.has(commit)
+    tree = store.tree_of(commit) if commit is not None and known else None
     changes = store.changes(store.tree_of(candidate.base), tree) if tree is not None else ()
     trainer = trainers.trainer_of(contract.baseline.command)
     old = [change.old_blob for change in changes if change.old_mode not in (ABSENT, GITLINK)]
@@ -287,7 +293,7 @@ def _admission(study: Study, store: Store, one: CandidateState, case: Opening, c
         tip=study.state.tip,
         stored_commit=commit,
         stored_tree=tree,
-        stored_parents=store.parents_of(commit) if commit is not None else (),
+        stored_parents=store.parents_of(commit) if commit is not None and known else (),
         changes=changes,
         before={change.path: blobs[change.old_blob] for change in changes if change.old_blob in blobs},
         after={change.path: blobs[change.new_blob] for change in changes if change.new_blob in blobs},
@@ -310,14 +316,13 @@ def follow_ledger(study: Study, store: Store) -> None:
     """
     known = {one.commit for one in study.state.candidates.values()} | {*study.state.incumbents}
     known |= {study.state.tip, study.state.incumbent}
+    store.clear_stale_locks(study.at.ref())
     refs = store.refs(study.at.ref())
     for name, commit in (("tip", study.state.tip), ("incumbent", study.state.incumbent)):
         now = refs.get(study.at.ref(name))
         if now is not None and now not in known and now != commit:
-            raise Refused(
-                study.at.ref(name),
-                (f"It points to {now[:12]}, which the ledger does not name: another hand moved it.",),
-            )
+            says = f"The {name} points to {now[:12]}, which the ledger does not name: another hand moved it."
+            raise _refuse(study, None, (Reason(rule="provenance", says=says),))
         if now != commit:
             store.move_ref(study.at.ref(name), commit, old=now)
     _set_strangers_aside(study, store, refs)

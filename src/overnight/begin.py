@@ -27,6 +27,7 @@ from overnight.records.lifecycle import Actor
 from overnight.study import yaml
 from overnight.study.durable import write_file
 from overnight.study.layout import STATE_FOLDER, Root, StudyFolder, check_project
+from overnight.study.ledger import read_sound
 from overnight.study.study import Study, activate, lay_out
 
 _ENTRY_POINTS = ("train*.py", "*/train*.py", "eval*.py", "*/eval*.py", "main.py", "*/main.py")
@@ -141,7 +142,7 @@ def slug(text: str) -> str:
 
 
 def _has_entries(machine: Machine, at: StudyFolder) -> bool:
-    return bool(machine.read(str(at.ledger)))
+    return bool(read_sound(machine, at.folder).hashes)
 
 
 def _again(machine: Machine, at: StudyFolder, stated: Stated) -> Begun:
@@ -161,10 +162,11 @@ def _create(machine: Machine, at: StudyFolder, store: Store, tree: str, text: st
     commit = store.write_commit(tree, (), f"Baseline of {at.task.name}/{at.name}\n", at=0)
     write_file(machine, at.contract, text.encode())
     _write_pages(machine, at)
-    for name in ("tip", "incumbent"):
-        if store.ref(at.ref(name)) is None:
-            store.move_ref(at.ref(name), commit, old=None)
     with Study.open(machine, at, doing="overnight init") as study:
+        store.clear_stale_locks(at.ref())
+        for name in ("tip", "incumbent"):
+            if store.ref(at.ref(name)) is None:
+                store.move_ref(at.ref(name), commit, old=None)
         if not study.state.task:
             created = Created(task=at.task.name, study=at.name, commit=commit, tree=tree, version=__version__)
             study.append(Actor.ENGINE, created)

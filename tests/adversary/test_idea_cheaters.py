@@ -103,7 +103,7 @@ def in_yaml(copy: Path) -> None:
 def test_a_lucky_seed_is_refused(repository: Scene, cheat: Callable[[Path], None], path: str) -> None:
     copy = repository.copy()
     cheat(copy)
-    sentence = f"{path} fixes a seed, and seeds are given by the engine."
+    sentence = f"{path} sets a seed, and seeds are given by the engine."
     lost(repository, repository.propose(copy, kind="code"), "seeds", sentence)
 
 
@@ -112,7 +112,7 @@ def test_a_lucky_seed_is_refused(repository: Scene, cheat: Callable[[Path], None
 def test_a_seed_among_the_parameters_is_refused(repository: Scene, key: str) -> None:
     copy = repository.copy()
     (copy / "config.json").write_text(json.dumps({"gamma": 0.99, key: 7}))
-    sentence = f"It sets `{key}`, and seeds are given by the engine."
+    sentence = f"config.json sets `{key}`, and seeds are given by the engine."
     lost(repository, repository.propose(copy), "seeds", sentence)
 
 

@@ -270,8 +270,10 @@ def test_a_commit_and_a_folder_without_a_ledger_entry_are_no_candidate(cartpole:
     folder.mkdir()
     (folder / "candidate.json").write_bytes((cartpole.at.candidates / "c-0001" / "candidate.json").read_bytes())
     cartpole.git("update-ref", cartpole.at.ref("candidates", "c-0002"), cartpole.at.ref("candidates", "c-0001"))
-    with pytest.raises(Refused, match="There is no candidate c-0002 in the ledger, so it has no provenance"):
+    sentence = "There is no candidate c-0002 in the ledger, so it has no provenance"
+    with pytest.raises(Refused, match=sentence):
         cartpole.check("c-0002")
+    assert refused_in_ledger(cartpole, None, "provenance", sentence)
     assert set(cartpole.state().candidates) == {"c-0001"}
 
 
@@ -281,10 +283,11 @@ def test_a_ref_that_another_hand_moved_stops_everything(cartpole: Scene, name: s
     tree = cartpole.store.tree_of(cartpole.state().tip)
     evil = cartpole.store.write_commit(tree, (), "Better than it is\n", at=0)
     cartpole.git("update-ref", cartpole.at.ref(name), evil)
-    before = cartpole.at.ledger.read_bytes()
-    with pytest.raises(Refused, match=f"It points to {evil[:12]}, which the ledger does not name: another hand"):
+    sentence = f"points to {evil[:12]}, which the ledger does not name: another hand"
+    with pytest.raises(Refused, match=sentence):
         cartpole.propose({"learning_rate": 0.001})
-    assert cartpole.at.ledger.read_bytes() == before
+    assert refused_in_ledger(cartpole, None, "provenance", sentence)
+    assert not cartpole.state().candidates
 
 
 @pytest.mark.cheater("provenance")

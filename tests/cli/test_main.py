@@ -228,12 +228,12 @@ DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u
 
 @pytest.fixture
 def nasty(repository: Scene) -> Scene:
-    """A study with an idea, a change and a refusal that all try to drive the terminal."""
+    """A study with a change and a refusal that both try to drive the terminal; an idea cannot hold such text."""
     copy = repository.copy()
     (copy / "train.py").write_text(f"SEED = 1\n# {NASTY}\n")
-    assert repository.propose(copy, kind="code", hypothesis=f"It {NASTY} helps.", predicted_effect=NASTY) == ()
+    assert repository.propose(copy, kind="code", hypothesis="It helps.") == ()
     (copy / f"policy/{NASTY[:4]}.py").write_text("x = 1\n")
-    assert repository.propose(copy, kind="code", hypothesis=NASTY) != ()
+    assert repository.propose(copy, kind="code", hypothesis="It helps more.") != ()
     return repository
 
 

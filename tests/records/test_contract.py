@@ -104,7 +104,7 @@ def test_a_parameter_surface_opens_the_parameter_file_and_nothing_else(paths: li
         ["python", "train.py"],
         ["python", "-m", "overnight.rl.trainers"],
         ["python", "-m", "overnight.rl.trainers.ppo", "--cheat"],
-        ["python", "-m", "overnight.rl.trainers.ppo\n"],
+        ["python", "-m", "overnight.rl.trainers.ppo;x"],
         ["./python", "-m", "overnight.rl.trainers.ppo"],
     ],
 )

@@ -82,6 +82,10 @@ def test_brackets_inside_text_are_not_nesting() -> None:
     assert parse(text, where="file") == ["[" * 1000 + '"' + "{" * 1000]
 
 
+def test_many_lists_beside_each_other_are_not_nesting() -> None:
+    assert parse("[" + "[{}]," * 100 + "[]]", where="file") == [[{}]] * 100 + [[]]
+
+
 def test_three_hundred_digits_are_still_a_number() -> None:
     assert parse("9" * 300, where="file") == 10**300 - 1
 

@@ -375,6 +375,13 @@ def test_the_gate_has_nothing_to_say_about_a_candidate_that_ran() -> None:
     assert completed().refusal(Actor.GATE, no).startswith("c-0001 is completed")
 
 
+def test_a_refusal_to_open_the_study_is_about_no_candidate() -> None:
+    no = Refusal(candidate=None, reasons=(Reason(rule="approvals", says="The budget is not approved."),))
+    story = validated().tell(Actor.GATE, no)
+    assert story.state.refused == ["The budget is not approved."]
+    assert story.of("c-0001") is State.VALIDATED
+
+
 def test_another_tree_than_the_drafted_one_is_neither_validated_nor_permitted() -> None:
     other = replace(validation(candidate()), tree="b" * 40)
     assert "was drafted with the tree" in drafted().refusal(Actor.GATE, other)
@@ -403,8 +410,14 @@ def test_the_loop_is_not_entered_before_all_eight_clauses_are_approved() -> None
 def test_an_amendment_names_the_approval_that_it_replaces() -> None:
     wider = replace(contract().budget, max_runs=5)
     assert "does not name the one that it replaces" in begun().refusal(Actor.PERSON, approval(Clause.BUDGET, wider))
-    amended = approval(Clause.BUDGET, wider, replaces=digest(contract().budget))
-    assert begun().tell(Actor.PERSON, amended).state.approvals[Clause.BUDGET]["digest"] == digest(wider)
+    amended = begun().tell(Actor.PERSON, approval(Clause.BUDGET, wider, replaces=digest(contract().budget)))
+    assert amended.state.approvals[Clause.BUDGET]["digest"] == digest(wider)
+    assert [one["clause"] for one in amended.state.amendments] == ["budget"]
+
+
+def test_approving_the_same_terms_again_is_no_amendment() -> None:
+    again = approval(Clause.BUDGET, replaces=digest(contract().budget))
+    assert begun().tell(Actor.PERSON, again).state.amendments == []
 
 
 def test_a_ledger_begins_with_exactly_one_created_entry() -> None:
@@ -532,6 +545,20 @@ def test_a_candidate_is_kept_once() -> None:
     assert says == "c-0001 is completed and kept, so it cannot be kept."
 
 
+def test_a_candidate_that_was_not_built_on_the_tip_cannot_join_it() -> None:
+    story, second = measured(), candidate(2)
+    story.tell(Actor.PROPOSER, second).tell(Actor.GATE, validation(second)).tell(Actor.RUNNER, run(second, 2))
+    story.tell(Actor.RUNNER, end(run(second, 2))).tell(Actor.REFEREE, evidence(run(second, 2)))
+    story.tell(Actor.JUDGE, decision(candidate(), Verdict.KEEP, "r-0001"))
+    says = story.refusal(Actor.JUDGE, decision(second, Verdict.KEEP, "r-0002"))
+    assert says == "c-0002 was not built on the tip, so it cannot join it."
+
+
+def test_what_was_not_kept_is_not_refuted() -> None:
+    says = measured().refusal(Actor.JUDGE, decision(candidate(), Verdict.REFUTED, "r-0001"))
+    assert says == "c-0001 is not part of the tip, so there is nothing to refute."
+
+
 def test_rejecting_a_kept_candidate_undoes_it_and_everything_built_on_it() -> None:
     story = kept()
     keep_second(story)
@@ -559,7 +586,7 @@ def test_a_refuted_stack_is_reverted_as_a_whole() -> None:
 def test_a_certification_that_does_not_decide_leaves_tip_and_incumbent() -> None:
     story = kept().tell(Actor.JUDGE, decision(candidate(), Verdict.INCONCLUSIVE, "r-0001"))
     assert (story.state.tip, story.state.incumbent) == (candidate().commit, BASELINE)
-    assert story.state.candidates["c-0001"].kept
+    assert (story.of("c-0001"), story.state.candidates["c-0001"].kept) == (State.COMPLETED, True)
 
 
 @pytest.mark.feature("R81")
@@ -635,13 +662,45 @@ def test_of_several_unlawful_entries_the_first_is_named() -> None:
     story = validated()
     for actor in (Actor.JUDGE, Actor.PERSON):
         story.ledger.append(actor, Kind.LAUNCHED, raw(run(candidate())))
-    with pytest.raises(LedgerDamaged, match="holds an unlawful entry 12: .* but the judge tried"):
+    with pytest.raises(LedgerDamaged, match=r"holds an unlawful entry 12: .* but the judge tried"):
         story.read_again()
 
 
 def test_an_entry_of_an_unknown_kind_is_unlawful() -> None:
     with pytest.raises(Unlawful, match="kind 'promoted' are unknown to this version"):
         apply(begun().state, {"kind": "promoted", "actor": "engine", "data": {}})
+
+
+def test_an_entry_of_an_unknown_kind_has_no_record() -> None:
+    with pytest.raises(LedgerDamaged, match="entry 7 is of the unknown kind 'promoted'"):
+        decode_entry({"seq": 7, "kind": "promoted", "data": {}}, where="ledger")
+
+
+@pytest.mark.parametrize(
+    ("actor", "kind", "data"),
+    [
+        pytest.param("gate", "refused", {"candidate": None, "reasons": []}, id="a refusal without a reason"),
+        pytest.param("gate", "refused", {"candidate": None, "reasons": [{"says": 5}]}, id="a reason that is no text"),
+        pytest.param("gate", "validated", {"candidate": "c-0009", "tree": TREE, "contract": TERMS}, id="of nobody"),
+        pytest.param("person", "entered", {"contract": None}, id="the word to enter nothing"),
+        pytest.param("engine", "noted", {"says": ["Hello."]}, id="a note that is no text"),
+        pytest.param("engine", "noted", {}, id="a note without a word"),
+        pytest.param("runner", "ended", {"run": []}, id="the end of no run"),
+    ],
+)
+def test_an_entry_without_what_it_needs_is_unlawful(actor: str, kind: str, data: dict[str, Any]) -> None:
+    state = begun().state
+    before = copy.deepcopy(state)
+    with pytest.raises(Unlawful):
+        apply(state, {"kind": kind, "actor": actor, "data": data})
+    assert state == before
+
+
+def test_a_study_has_a_task() -> None:
+    state = StudyState()
+    with pytest.raises(Unlawful, match="A study has a task"):
+        apply(state, {"kind": "created", "actor": "engine", "data": {**raw(created()), "task": ""}})
+    assert state == StudyState()
 
 
 def test_a_note_changes_nothing_but_the_number_of_entries() -> None:

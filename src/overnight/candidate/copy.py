@@ -18,6 +18,7 @@ from overnight.records.refusal import Reason
 
 _LEFT_OUT_FOLDERS = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 _LEFT_OUT_ENDINGS = (".pyc", ".pyo")
+MAX_REASONS = 20
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 50_000_000
 
@@ -34,16 +35,25 @@ def write_copy(store: Store, tree: str, target: Path) -> None:
     target.mkdir(parents=True)
     files = [file for file in store.files(tree) if file.mode != GITLINK]
     blobs = store.blobs(file.blob for file in files)
+    files.sort(key=lambda file: file.mode == SYMLINK)  # links last, so that nothing is written through one
     for file in files:
         if (wrong := why_unsafe(file.path)) is not None:
             raise UserError(ascii(file.path)[:120], f"cannot be written out: its name {wrong}")
         path = target / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        if file.mode == SYMLINK:
-            path.symlink_to(os.fsdecode(blobs[file.blob]))
-        else:
-            path.write_bytes(blobs[file.blob])
-            path.chmod(0o755 if file.mode == EXECUTABLE else 0o644)
+        try:
+            _write_one(path, file.mode, blobs[file.blob])
+        except FileExistsError as error:
+            raise UserError(file.path, "cannot be written out: the tree has this name twice") from error
+
+
+def _write_one(path: Path, mode: str, data: bytes) -> None:
+    if mode == SYMLINK:
+        path.symlink_to(os.fsdecode(data))
+        return
+    how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, how, 0o755 if mode == EXECUTABLE else 0o644), "wb") as file:
+        file.write(data)
 
 
 def read_copy(folder: Path) -> Found:
@@ -60,12 +70,15 @@ def read_copy(folder: Path) -> Found:
             if name.lower() == ".git":
                 reasons.append(_nested(path))
             elif (here / name).is_symlink():
-                files[path] = (SYMLINK, os.fsencode((here / name).readlink()))
+                _read_one(here / name, path, files, reasons)
         folders[:] = [name for name in folders if _enters(here / name)]
         for name in sorted(names):
             _read_one(here / name, (inside / name).as_posix(), files, reasons)
         if len(files) > MAX_FILES:
             raise UserError(str(folder), f"holds more than {MAX_FILES:,} files")
+    if len(reasons) > MAX_REASONS:
+        more = Reason(rule="file-modes", says=f"There are {len(reasons) - MAX_REASONS:,} more of these.")
+        reasons = [*reasons[:MAX_REASONS], more]
     return Found(files, tuple(reasons))
 
 
@@ -81,9 +94,13 @@ def changed(store: Store, base: str, found: Found) -> dict[str, tuple[str, str]]
         if old is None or (old.mode, old.blob) != (mode, blob):
             changes[path] = (mode, blob)
     for path, old in before.items():
-        if path not in found.files and old.mode != GITLINK:
+        if path not in found.files and old.mode != GITLINK and not _is_left_out(path):
             changes[path] = (ABSENT, old.blob)
     return changes
+
+
+def _is_left_out(path: str) -> bool:
+    return path.endswith(_LEFT_OUT_ENDINGS) or bool(_LEFT_OUT_FOLDERS & set(path.split("/")[:-1]))
 
 
 def _enters(folder: Path) -> bool:

@@ -65,7 +65,7 @@ class Store:
 
     def create(self, *, object_format: str = "sha1") -> None:
         """Make the repository; an existing one is left as it is."""
-        if not (self.git_dir / "HEAD").exists():
+        if not all((self.git_dir / part).exists() for part in ("HEAD", "config", "objects", "refs")):
             where = str(self.git_dir)
             self._git(
                 "init",
@@ -162,7 +162,7 @@ class Store:
         size = int(self._git("cat-file", "-s", _checked(blob)))
         if size > max_bytes:
             raise UserError(blob[:12], f"is {size:,} bytes, but at most {max_bytes:,} are read")
-        return self._git("cat-file", "blob", _checked(blob))
+        return self.blobs([blob])[blob]
 
     def blobs(self, wanted: Iterable[str]) -> dict[str, bytes]:
         """The bytes of many objects, read by one process."""
@@ -174,6 +174,10 @@ class Store:
             size = int(out[at:end].split()[2])
             found[blob] = out[end + 1 : end + 1 + size]
             at = end + size + 2
+            if self.blob_id(found[blob], like=blob) != blob:
+                raise Refused(
+                    str(self.git_dir), (f"The object {blob[:12]} holds other bytes than it was stored with.",)
+                )
         return found
 
     def blob_id(self, data: bytes, *, like: str) -> str:
@@ -208,6 +212,11 @@ class Store:
         if done.returncode != 0:
             raise Refused(name, (f"It points to {self.ref(name)}, not to {old}: another hand has moved it.",))
 
+    def clear_stale_locks(self, prefix: str) -> None:
+        """Remove lock files that a killed git left on refs. Only for whoever holds the study, and so the refs."""
+        for lock in (self.git_dir / prefix).rglob("*.lock"):
+            lock.unlink(missing_ok=True)
+
     def drop_ref(self, name: str, *, old: str) -> None:
         """Remove a ref that points to exactly `old`."""
         self._git("update-ref", "--no-deref", "-d", name, _checked(old))
@@ -219,7 +228,8 @@ class Store:
 
     def adopt_tree(self, objects: Path, commit: str) -> str:
         """Copy the tree of a commit from another repository's objects, and return its id."""
-        extra = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)}
+        quoted = str(objects).replace("\\", "\\\\").replace('"', '\\"')
+        extra = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"'}  # the list is split at colons outside quotes
         tree = self._git("rev-parse", "--verify", f"{_checked(commit)}^{{tree}}", extra=extra).decode().strip()
         wanted = self._git("rev-list", "--objects", "--no-object-names", tree, extra=extra)
         pack = self._git("pack-objects", "--stdout", "-q", stdin=wanted, extra=extra)

@@ -56,7 +56,8 @@ def approve(
     clauses = _clauses(names)
     for clause in clauses:
         if (problem := reading.problem(clause)) is not None:
-            _stop(str(at.contract), problem)
+            wrong = reading.wrong.get(clause)
+            _stop(str(at.contract), problem, hint=wrong.hint if wrong is not None else "")
     contract = reading.contract()
     lines = [f"{at.task.name}/{at.name}", ""]
     lines += [f"{heading}\n    {sentence}" for heading, sentence in screen(contract)] if contract is not None else []
@@ -106,10 +107,10 @@ def _clauses(names: list[str] | None) -> list["Clause"]:
     return [clause for clause in Clause if not names or clause in names]
 
 
-def _stop(where: str, problem: str) -> None:
+def _stop(where: str, problem: str, *, hint: str) -> None:
     from overnight.errors import Refused
 
-    raise Refused(where, (problem,), hint="`overnight contract check` lists what is missing")
+    raise Refused(where, (problem,), hint=hint or "`overnight contract check` lists what is missing")
 
 
 def _word(reading: "Reading", page: str, *, yes: bool) -> "Strength":

@@ -8,7 +8,7 @@ import typer
 from overnight.cli.options import HERE, Dir, Json, active, verb_app
 from overnight.cli.output import data
 
-app = verb_app("Check one thing.")
+app = verb_app("Check one thing. Example: `overnight check candidate c-0001`")
 
 
 @app.command()

@@ -5,7 +5,7 @@ import typer
 from overnight.cli.options import HERE, Dir, Json, active, verb_app
 from overnight.cli.output import data
 
-app = verb_app("Show the terms of the study, or check what is missing in them.")
+app = verb_app("Show the terms of the study, or check what is missing in them. Example: `overnight contract check`")
 
 
 @app.command()

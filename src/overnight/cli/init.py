@@ -1,6 +1,5 @@
 """`overnight init`: draft a study."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,7 +38,7 @@ def init(
     from overnight.study.study import read_state
 
     machine = RealMachine()
-    is_repository = target is None or target in (".", "./") or Path(target).is_dir()
+    is_repository = target is None or (folder / target).is_dir()
     project = folder if target is None or not is_repository else folder / target
     stated = Stated(env=env if is_repository else target, mission=mission, hours=hours, env_steps=env_steps)
     begin = begin_repository if is_repository else begin_env

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from overnight.ports import Machine
     from overnight.study.layout import StudyFolder
 
-app = verb_app("Verify, show or follow the ledger.")
+app = verb_app("Verify, show or follow the ledger. Example: `overnight ledger verify`")
 Last = Annotated[int, typer.Option("--last", "-n", min=1, help="How many of the last entries.")]
 
 
@@ -77,6 +77,8 @@ def tail(
     as_json: Json = False,
 ) -> None:
     """Print the last entries, and with `--follow` the ones that are written from now on.
+
+    With `--json`, one object a line.
 
     Example: `overnight ledger tail --follow`
     """

@@ -5,7 +5,6 @@ The list of verbs is data, so that `--help` answers at once and imports nothing.
 """
 
 import errno
-import os
 import sys
 from importlib import import_module
 from typing import NamedTuple
@@ -70,9 +69,6 @@ def main(argv: list[str] | None = None) -> int:
     except OvernightError as error:
         _tell(error, as_json="--json" in words)
         return error.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away, as `head` does
-        return 0
     except OSError as error:
         if error.errno not in _DISK_ERRORS:
             raise

@@ -1,6 +1,7 @@
 """What verbs print: data on stdout, narration on stderr, and nothing that could drive a terminal."""
 
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -22,7 +23,11 @@ def say(text: str) -> None:
 
 def data(value: Any, text: str, *, as_json: bool) -> None:  # noqa: ANN401 - plain JSON data
     """Print a verb's result, for a program or for a person."""
-    sys.stdout.write((json.dumps(value, ensure_ascii=True) if as_json else plain_lines(text)) + "\n")
+    try:
+        sys.stdout.write((json.dumps(value, ensure_ascii=True) if as_json else plain_lines(text)) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def plain_lines(text: str) -> str:

@@ -1,7 +1,6 @@
 """`overnight start`: enter the loop."""
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -38,7 +37,7 @@ def start(
     from overnight.records.approval import Strength
     from overnight.study.study import Study
 
-    if target is not None and not Path(target).is_dir():
+    if target is not None and not (folder / target).is_dir():
         begun = begin_env(RealMachine(), Place(folder.resolve()), Stated(env=target, hours=hours))
         for note in begun.notes:
             say(note)

@@ -34,7 +34,7 @@ from typing import (
 
 from overnight.errors import UserError, did_you_mean
 from overnight.records import strict_json
-from overnight.records.limits import Above, AtLeast, AtMost, Items, Length, Shape
+from overnight.records.limits import Above, AtLeast, AtMost, Items, Length, OneLine, Shape
 
 R = TypeVar("R")
 Reader = Callable[[object], Any]
@@ -167,6 +167,17 @@ def hints_of(kind: type) -> dict[str, Any]:
 _CALLED = {str: "text", int: "a whole number", bool: "true or false", NoneType: "null"}
 
 
+def _text(data: object) -> object:
+    if type(data) is not str:
+        raise Misfit((), f"is {show(data)}, but text is needed")
+    if not data.isascii():
+        try:
+            data.encode()
+        except UnicodeEncodeError:
+            raise Misfit((), "holds bytes that are not text") from None
+    return data
+
+
 def _scalar(kind: type) -> Reader:
     called = _CALLED[kind]
 
@@ -190,7 +201,7 @@ def _float(data: object) -> float:
     return value
 
 
-_PLAIN_READERS: dict[Any, Reader] = {float: _float, object: frozen, Any: lambda data: data}
+_PLAIN_READERS: dict[Any, Reader] = {str: _text, float: _float, object: frozen, Any: lambda data: data}
 
 
 def _union(args: tuple[Any, ...]) -> Reader:
@@ -308,6 +319,8 @@ def _check_of(limit: object) -> Callable[[Any], str | None] | None:
             return lambda n: None if n <= most else f"is {show(n)}, but at most {most:g} is allowed"
         case Items(fewest, greatest):
             return lambda t: None if fewest <= len(t) <= greatest else _count(len(t), fewest, greatest)
+        case OneLine():
+            return lambda s: None if s.isprintable() else "holds a line break or a character that cannot be seen"
         case Length(most, least):
             return lambda s: None if least <= len(s) <= most else _length(len(s), least, most)
     return None

@@ -49,6 +49,11 @@ class Length:
     least: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class OneLine:
+    """Only characters that can be seen, on one line: nothing that could pretend to be another line."""
+
+
 Slug = Annotated[
     str,
     Shape(r"[a-z0-9][a-z0-9-]{0,39}", "1 to 40 lower-case letters, digits and hyphens, not led by a hyphen"),
@@ -57,7 +62,7 @@ Digest = Annotated[str, Shape(r"[0-9a-f]{64}", "64 hexadecimal digits")]
 ObjectId = Annotated[str, Shape(r"[0-9a-f]{40}|[0-9a-f]{64}", "a git object id")]
 CandidateId = Annotated[str, Shape(r"c-[0-9]{4,9}", "`c-` and at least four digits")]
 RunId = Annotated[str, Shape(r"r-[0-9]{4,9}", "`r-` and at least four digits")]
-Sentence = Annotated[str, Length(2000, 1)]
+Sentence = Annotated[str, Length(2000, 1), OneLine()]
 Text = Annotated[str, Length(20_000)]
-Name = Annotated[str, Length(200, 1)]
+Name = Annotated[str, Length(200, 1), OneLine()]
 Scalar = str | int | float | bool | None

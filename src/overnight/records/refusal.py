@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from overnight.records.limits import CandidateId, Items, Sentence, Slug
+from overnight.records.text import sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +15,10 @@ class Reason:
     """The rule's name, which is also its file in `gate/rules`."""
     says: Sentence
     """The sentence."""
+
+    def __post_init__(self) -> None:
+        """Make the sentence fit to be shown: it may quote a candidate's own words."""
+        object.__setattr__(self, "says", sentence(self.says))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

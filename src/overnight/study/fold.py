@@ -135,6 +135,7 @@ def _entered(state: StudyState, data: Data, actor: str) -> None:
     if missing:
         raise Unlawful(f"The loop may not be entered: {', '.join(missing)} was never approved.")
     state.entered = text(data["contract"])
+    state.refused = []
 
 
 def _drafted(state: StudyState, data: Data, actor: str) -> None:

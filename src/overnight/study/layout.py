@@ -182,7 +182,9 @@ def find_root(start: Path) -> Root | None:
 
 
 def check_project(project: Path) -> Path:
-    """Refuse to keep a study inside Overnight's own package."""
+    """Refuse to keep a study in a folder that is not there, or inside Overnight's own package."""
+    if not project.is_dir():
+        raise UserError(str(project), "is not a folder", hint="make it first, or name another with --dir")
     package = Path(__file__).resolve().parent.parent
     resolved = project.resolve()
     if resolved == package or package in resolved.parents or resolved.name == STATE_FOLDER:

@@ -46,6 +46,7 @@ class Study:
     def append(self, actor: Actor, payload: Payload) -> RawEntry:
         """Write one fact. An unlawful one is refused and never reaches the disk."""
         kind, data = KIND_OF[type(payload)], raw(payload)
+        decode(type(payload), data, where=f"a `{kind}` entry")  # what is written can be read again, always
         self.ledger.check_usable()
         self.ledger.check_fits(data)
         try:

@@ -1,4 +1,4 @@
-"""Refuse several changes at once that were not declared as a bundle."""
+"""Refuse several changes at once that were not declared as a bundle, and a change that changes nothing."""
 
 from overnight.gate.case import Admission
 from overnight.gate.rules.parameters import changed_keys
@@ -7,10 +7,13 @@ from overnight.records.refusal import Reason
 
 def refuse(case: Admission) -> tuple[Reason, ...]:
     """One candidate carries one hypothesis; a declared bundle is allowed, and is ablated when it wins."""
-    if case.contract.scope.preset != "params" or case.candidate.proposal.bundle:
+    if case.contract.scope.preset != "params":
         return ()
     keys = sorted(changed_keys(case))
-    if len(keys) <= 1:
+    if case.changes and not keys:
+        says = "The candidate changes a file but no parameter, so it is another roll of the dice."
+        return (Reason(rule="one-hypothesis", says=says),)
+    if len(keys) <= 1 or case.candidate.proposal.bundle:
         return ()
     return (
         Reason(

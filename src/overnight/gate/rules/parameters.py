@@ -12,7 +12,11 @@ def refuse(case: Admission) -> tuple[Reason, ...]:
     """Every changed JSON file is compared key by key where the contract names keys."""
     if not case.contract.scope.keys:
         return ()
-    found: list[str] = []
+    found = [
+        f"The candidate removes {change.path}, which holds the parameters."
+        for change in case.changes
+        if change.new_mode == "000000" and change.path.endswith(".json")
+    ]
     for path, data in case.after.items():
         if path.endswith(".json"):
             found += _file(case, path, data)
