@@ -18,7 +18,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@command -v git >/dev/null || $(MAKE) --no-print-directory system
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(MAKE) --no-print-directory system && $(PYTHON) -m venv --clear $(VENV); }
 	@echo "installing into $(VENV) …"
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[gym,dev]'
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[rl,dev]'
 	@touch $@
 
 run: $(VENV)/.ready ## run the main job on an embedded default: a study of CartPole-v1, up to the gate

@@ -78,10 +78,20 @@ def candidate(name: str, run: str) -> list[tuple[Actor, str, Data]]:
         "tree": B,
         "command": ["train"],
         "train_seed": 7,
+        "phase": "screen",
+        "round": 0,
+        "number": 0,
         "contract": C,
         "comparability": C,
     }
-    ended = {"run": run, "outcome": "completed", "because": "It ended.", "wall_seconds": 1.5, "exit_status": 0}
+    ended = {
+        "run": run,
+        "outcome": "completed",
+        "because": "It ended.",
+        "wall_seconds": 1.5,
+        "cpu_seconds": 1.0,
+        "exit_status": 0,
+    }
     measured = {
         "run": run,
         "candidate": name,

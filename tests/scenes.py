@@ -17,7 +17,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from overnight import loop
+from overnight import admission as loop
+from overnight.admission import Who
 from overnight.begin import Place, begin_env, begin_repository
 from overnight.candidate.build import Ground, build
 from overnight.candidate.copy import write_copy
@@ -25,7 +26,6 @@ from overnight.candidate.tree import Store
 from overnight.contract.approve import AGENT_HOSTS
 from overnight.contract.draft import Stated
 from overnight.contract.read import Reading
-from overnight.admission import Who
 from overnight.machine import RealMachine
 from overnight.records.approval import Strength
 from overnight.records.codec import decode, digest
@@ -172,6 +172,9 @@ class Scene:
             "tree": self.store.tree_of(self.store.ref(self.at.ref("candidates", candidate)) or ""),
             "command": contract.baseline.command,
             "train_seed": number,
+            "phase": "screen",
+            "round": 0,
+            "number": number,
             "contract": digest(contract),
             "comparability": contract.comparability(),
         }

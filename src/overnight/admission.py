@@ -4,6 +4,7 @@ Nothing here launches anything. `loop` calls it for every candidate, and again r
 every launch; the command line calls it for people.
 """
 
+import os
 import platform
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -132,10 +133,20 @@ def opening(state: StudyState, reading: Reading) -> Opening:
         entered=state.entered,
         tree=state.tree,
         runs=len(state.runs),
-        wall_seconds=state.wall_seconds,
+        wall_seconds=state.wall_seconds / _slots(contract),
         admitted=frozenset(one.id for one in state.candidates.values() if one.validated_under is not None),
         host=platform.node(),
     )
+
+
+def _slots(contract: Contract | None) -> int:
+    """How many runs go side by side, so that an hour of two of them is one hour of the budget."""
+    return slots(contract) if contract is not None else 1
+
+
+def slots(contract: Contract) -> int:
+    """How many runs this machine takes at a time, each on its own cores."""
+    return max(len(os.sched_getaffinity(0)) // contract.hardware.cores_per_run, 1)
 
 
 def enter(study: Study, who: Who) -> Contract:

@@ -17,6 +17,7 @@ from overnight.contract import draft, trainers
 from overnight.contract.draft import EnvFacts, Ground, Stated
 from overnight.contract.read import read
 from overnight.errors import UserError
+from overnight.evaluate.seeds import new_key
 from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import decode
@@ -168,7 +169,14 @@ def _create(machine: Machine, at: StudyFolder, store: Store, tree: str, text: st
             if store.ref(at.ref(name)) is None:
                 store.move_ref(at.ref(name), commit, old=None)
         if not study.state.task:
-            created = Created(task=at.task.name, study=at.name, commit=commit, tree=tree, version=__version__)
+            created = Created(
+                task=at.task.name,
+                study=at.name,
+                commit=commit,
+                tree=tree,
+                version=__version__,
+                seed_commitment=new_key()[1],
+            )
             study.append(Actor.ENGINE, created)
     activate(machine, at)
     return Begun(at, new=True, notes=notes)

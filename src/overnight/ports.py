@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from overnight.records.proposal import Exhausted, Proposal, View, Wait
+
 
 class Finished(NamedTuple):
     """How a short helper process ended, with what it printed."""
@@ -124,4 +126,16 @@ class Launcher(Protocol):
 
     def stop(self, run_folder: Path) -> None:
         """Ask the run's supervisor to end the run now."""
+        ...
+
+
+class Proposer(Protocol):
+    """Has ideas. It sees a view of the study and answers with one idea, or says why there is none.
+
+    A proposer never blocks, and keeps no store of its own: whatever it must know about earlier
+    ideas is in the view, so that a resumed night goes on exactly where it stopped.
+    """
+
+    def ask(self, view: View) -> Proposal | Wait | Exhausted:
+        """Propose one change to the tip; or say when to ask again; or that there is nothing left."""
         ...

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from overnight import loop
+from overnight import admission as loop
 from overnight.errors import Refused
 from overnight.records.contract import CALLED, Clause
 from overnight.records.lifecycle import State

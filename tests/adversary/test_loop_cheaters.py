@@ -2,7 +2,7 @@
 
 import pytest
 
-from overnight import loop
+from overnight import admission as loop
 from overnight.errors import Refused
 from overnight.records.lifecycle import Actor, State
 from scenes import TESTER, Scene, refused_in_ledger, said
@@ -40,7 +40,8 @@ def test_a_run_beyond_the_approved_number_is_refused(cartpole: Scene) -> None:
 @pytest.mark.cheater("budget")
 @pytest.mark.feature("R97")
 def test_a_run_beyond_the_approved_hours_is_refused(cartpole: Scene) -> None:
-    trained(cartpole, "max_wall_hours: 8.0", "max_wall_hours: 2.0", runs=2, wall_seconds=3600.0)
+    together = loop.slots(cartpole.contract())
+    trained(cartpole, "max_wall_hours: 8.0", "max_wall_hours: 2.0", runs=2 * together, wall_seconds=3600.0)
     cannot_enter(cartpole, "budget", "The budget of 2 hours is spent (2.00 used).")
 
 
@@ -77,7 +78,7 @@ def test_a_weaker_baseline_than_the_study_began_with_is_refused(cartpole: Scene)
     began = cartpole.entries("created")[0]["tree"]
     blob = cartpole.store.write_blob(b'{"learning_rate": 1e-05}')
     weak = cartpole.git("mktree", stdin=f"100644 blob {blob}\tparams.json\n")
-    cartpole.edit(f"tree: {began}", f"tree: {weak}")
+    cartpole.rewrite(lambda terms: terms["baseline"].update(tree=weak))
     cartpole.approve()
     sentence = f"The contract names the baseline {weak[:12]}, but this study began with {began[:12]}."
     cannot_enter(cartpole, "baseline", sentence)

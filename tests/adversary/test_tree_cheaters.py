@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from overnight import loop
+from overnight import admission as loop
 from overnight.errors import Refused, UserError
 from overnight.records.lifecycle import State
 from scenes import Scene, refused_in_ledger, said

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from overnight import loop
-from overnight.errors import Refused
+from overnight import admission as loop
 from overnight.admission import Who
+from overnight.errors import Refused
 from overnight.machine import RealMachine
 from overnight.ports import Finished
 from overnight.records.approval import Strength

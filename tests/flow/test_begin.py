@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from overnight import loop
+from overnight import admission as loop
 from overnight.begin import Place, begin_repository
 from overnight.contract.draft import Stated
 from overnight.errors import Refused
@@ -319,7 +319,7 @@ KILLED = """
 import json, os, signal, sys
 from pathlib import Path
 from scenes import scene_in
-from overnight import loop
+from overnight import admission as loop
 scene = scene_in(Path(sys.argv[1]))
 scene.approve()
 scene.enter()

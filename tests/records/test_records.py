@@ -16,7 +16,9 @@ from overnight.records.curriculum import CurriculumCandidate
 from overnight.records.decision import Decision
 from overnight.records.entry import PAYLOADS, Created, Entry, Kind, Note, Validation
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.job import Exit, Job
 from overnight.records.metric import MetricSpec
+from overnight.records.order import RunOrder
 from overnight.records.probe import RandomizationProbe
 from overnight.records.proposal import Proposal, View
 from overnight.records.queue import QueueManifest
@@ -201,11 +203,54 @@ SAMPLES: dict[type[Versioned], Plain] = {
         "candidate": "c-0001",
         "tree": OBJECT,
         "command": ["python", "-m", "overnight.rl.trainers.ppo"],
+        "phase": "screen",
+        "round": 0,
+        "number": 1,
         "train_seed": 7,
         "contract": DIGEST,
         "comparability": DIGEST,
     },
-    RunEnd: {"run": "r-0001", "outcome": "completed", "because": "It ended.", "wall_seconds": 1.5, "exit_status": 0},
+    RunEnd: {
+        "run": "r-0001",
+        "outcome": "completed",
+        "because": "It ended.",
+        "wall_seconds": 1.5,
+        "cpu_seconds": 1.0,
+        "exit_status": 0,
+    },
+    RunOrder: {
+        "run": "r-0001",
+        "env": {
+            "backend": "gymnasium",
+            "id": "CartPole-v1",
+            "kwargs": {},
+            "max_episode_steps": 500,
+            "clip_actions": True,
+        },
+        "train_seed": 7,
+        "budget": {"unit": "env_steps", "amount": 1000.0},
+        "params": {"learning_rate": 0.001},
+        "cores": 1,
+        "device": "cpu",
+        "compile_cache": None,
+    },
+    Job: {
+        "command": ["python", "train.py"],
+        "env": {"PATH": "/usr/bin"},
+        "cores": [0],
+        "wall_seconds": 60.0,
+        "silence_seconds": 30.0,
+        "disk_bytes": 1000,
+    },
+    Exit: {
+        "outcome": "completed",
+        "because": "It ended.",
+        "exit_status": 0,
+        "wall_seconds": 1.0,
+        "cpu_seconds": 1.0,
+        "policy": DIGEST,
+        "log_bytes": 10,
+    },
     Space: SPACE,
     StudyState: _state(CREATED, CANDIDATE),
     Validation: {"candidate": "c-0001", "tree": OBJECT, "contract": DIGEST, "rules": DIGEST},
@@ -216,9 +261,21 @@ SAMPLES: dict[type[Versioned], Plain] = {
         "program": "Try larger steps.",
         "surface": ["params.json"],
         "keys": ["learning_rate"],
+        "space": None,
         "params": {"learning_rate": 0.001, "activation": "tanh", "anneal": True},
-        "tried": [PROPOSAL],
+        "tried": [
+            {
+                "candidate": "c-0001",
+                "proposal": PROPOSAL,
+                "params": {"learning_rate": 0.001},
+                "outcome": "rejected",
+                "gain": -1.0,
+                "base": None,
+            }
+        ],
         "runs_left": 3,
+        "candidates_left": 2,
+        "seed": 7,
     },
 }
 

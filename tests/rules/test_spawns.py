@@ -9,12 +9,18 @@ from imports import imported
 
 SRC = Path(__file__).parents[2] / "src" / "overnight"
 
-MAY_SPAWN = {"machine.py"}
-"""The one module that asks the operating system for a process."""
+MAY_SPAWN = {
+    "machine.py",  # short helpers: git, the referee
+    "adapters/launchers/local.py",  # the supervisor of a run, and nothing else
+    "run/supervisor.py",  # the trainer: the approved command, under its limits
+    "evaluate/policy_process.py",  # a candidate's own policy, on the other side of the trust line
+}
+"""The modules that ask the operating system for a process. Only the supervisor can train."""
 
 MAY_ASK_THE_MACHINE = {
     "candidate/tree.py",  # git plumbing on the candidate store
     "begin.py",  # asks the installed packages about an environment
+    "evaluate/measure.py",  # the referee
 }
 """The modules that call the port's `run_process`. None of them can train."""
 
@@ -63,7 +69,7 @@ def modules() -> dict[str, str]:
 
 
 @pytest.mark.feature("R25", "R30")
-def test_only_the_listed_module_can_start_a_process() -> None:
+def test_only_the_listed_modules_can_start_a_process() -> None:
     assert {name for name, source in modules().items() if spawns(source)} == MAY_SPAWN
 
 

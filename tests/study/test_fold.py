@@ -136,6 +136,9 @@ def run(one: Candidate, number: int = 1) -> Run:
         tree=one.tree,
         command=contract().baseline.command,
         train_seed=7,
+        phase="screen",
+        round=0,
+        number=number,
         contract=TERMS,
         comparability=KEY,
     )
@@ -654,7 +657,7 @@ def test_the_state_is_the_fold_of_what_was_written() -> None:
 def test_a_ledger_with_an_unlawful_entry_is_damaged() -> None:
     story = validated()
     story.ledger.append(Actor.JUDGE, Kind.LAUNCHED, raw(run(candidate())))
-    with pytest.raises(LedgerDamaged, match="holds an unlawful entry 12: Only the runner may make"):
+    with pytest.raises(LedgerDamaged, match="holds an unlawful entry 12: Only the runner may write"):
         story.read_again()
 
 
@@ -662,7 +665,7 @@ def test_of_several_unlawful_entries_the_first_is_named() -> None:
     story = validated()
     for actor in (Actor.JUDGE, Actor.PERSON):
         story.ledger.append(actor, Kind.LAUNCHED, raw(run(candidate())))
-    with pytest.raises(LedgerDamaged, match=r"holds an unlawful entry 12: .* but the judge tried"):
+    with pytest.raises(LedgerDamaged, match=r"holds an unlawful entry 12: .* but the judge did"):
         story.read_again()
 
 

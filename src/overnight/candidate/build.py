@@ -11,17 +11,18 @@ from overnight.records import strict_json
 from overnight.records.candidate import Candidate
 from overnight.records.codec import digest
 from overnight.records.contract import PARAMS_FILE
+from overnight.records.limits import Scalar
 from overnight.records.proposal import Proposal
 
 
-def params_of(store: Store, tree: str) -> dict[str, object]:
+def params_of(store: Store, tree: str) -> dict[str, Scalar]:
     """The parameters of a tree of the `params` preset."""
     data = store.file(tree, PARAMS_FILE)
     if data is None:
         raise UserError(PARAMS_FILE, "is not in the tip, so there are no parameters to change")
     found = strict_json.parse(data, where=PARAMS_FILE)
-    if not isinstance(found, dict):
-        raise UserError(PARAMS_FILE, "is not a mapping of names to values")
+    if not isinstance(found, dict) or not all(isinstance(one, Scalar) for one in found.values()):
+        raise UserError(PARAMS_FILE, "is not a mapping of names to plain values")
     return found
 
 

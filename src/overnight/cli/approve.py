@@ -37,8 +37,8 @@ def approve(
 
     Examples: `overnight approve`, `overnight approve budget metric`, `overnight approve c-0007`
     """
-    from overnight.contract.screen import screen
     from overnight.admission import Who, approve_clauses, permit, read_terms
+    from overnight.contract.screen import screen
     from overnight.study.study import Study
 
     machine, at = active(folder)
@@ -73,8 +73,8 @@ def approve(
 
 def _candidate_page(machine: "Machine", at: "StudyFolder", name: str) -> str:
     """One candidate as it is approved by itself: its idea and its whole change."""
-    from overnight.candidate.tree import Store
     from overnight.admission import drafted, find_candidate
+    from overnight.candidate.tree import Store
     from overnight.study.study import read_state
 
     one = find_candidate(read_state(machine, at, quickly=False), name)

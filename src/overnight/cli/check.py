@@ -23,9 +23,9 @@ def candidate(
 
     Example: `overnight check candidate c-0001`
     """
+    from overnight.admission import admit_candidate, follow_ledger
     from overnight.candidate.tree import Store
     from overnight.errors import Refused
-    from overnight.admission import admit_candidate, follow_ledger
     from overnight.study.layout import check_id
     from overnight.study.study import Study
 

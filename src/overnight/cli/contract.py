@@ -16,8 +16,8 @@ def show(
 
     Example: `overnight contract show --history`
     """
-    from overnight.contract.screen import screen
     from overnight.admission import read_terms, standings
+    from overnight.contract.screen import screen
     from overnight.records.codec import encode
     from overnight.study.study import read_state
 

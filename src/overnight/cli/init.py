@@ -31,9 +31,9 @@ def init(
 
     Examples: `overnight init CartPole-v1 --hours 8`, `overnight init . --env MyEnv-v0`
     """
+    from overnight.admission import next_action, read_terms
     from overnight.begin import Place, begin_env, begin_repository
     from overnight.contract.draft import Stated
-    from overnight.admission import next_action, read_terms
     from overnight.machine import RealMachine
     from overnight.study.study import read_state
 

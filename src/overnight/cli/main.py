@@ -31,6 +31,7 @@ VERBS: dict[str, Verb] = {
     "loop": Verb("Tonight", "start", "The same as `start`.", hidden=True),
     "propose": Verb("Tonight", "propose", "Propose a candidate: changed parameters, or an edited copy."),
     "status": Verb("Tonight", "status", "Say where the study stands and what comes next."),
+    "report": Verb("Morning", "report", "Write the morning report: what was gained, how sure that is, what it cost."),
     "candidates": Verb("Morning", "candidates", "List the candidates, each with its state."),
     "show": Verb("Morning", "show", "Show one candidate: idea, change, refusals, state."),
     "check": Verb("Tools", "check", "Check one thing: a candidate, a contract, or any record's file."),

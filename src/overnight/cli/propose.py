@@ -38,10 +38,10 @@ def propose(
     Examples: `overnight propose --set learning_rate=0.001 --because "The default is slow."`,
     `overnight propose --edit my-copy`, then `overnight propose --from my-copy --kind code --because "…"`
     """
+    from overnight.admission import admit_candidate, follow_ledger, propose_copy, propose_params
     from overnight.candidate.copy import write_copy
     from overnight.candidate.tree import Store
     from overnight.errors import Refused, UserError
-    from overnight.admission import admit_candidate, follow_ledger, propose_copy, propose_params
     from overnight.records.refusal import Refusal
     from overnight.study.study import Study, read_state
 

@@ -20,8 +20,8 @@ def show(
 
     Example: `overnight show c-0001`
     """
-    from overnight.candidate.tree import Store
     from overnight.admission import drafted, find_candidate
+    from overnight.candidate.tree import Store
     from overnight.records.codec import encode
     from overnight.study.layout import check_id
     from overnight.study.study import read_state

@@ -1,12 +1,16 @@
 """`overnight start`: enter the loop."""
 
 import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from overnight.cli.options import HERE, Dir, Json, active, login, verb_app
-from overnight.cli.output import say
+from overnight.cli.output import data, say
 
 app = verb_app("Enter the loop.")
 
@@ -19,7 +23,7 @@ def start(
     hours: Annotated[float | None, typer.Option(help="How long a newly drafted study may take in all.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Approve a newly drafted study unattended, then start.")] = False,
     folder: Dir = HERE,
-    as_json: Json = False,  # noqa: ARG001 - errors are told as JSON by `main`
+    as_json: Json = False,
 ) -> None:
     """Enter the loop of the active study. `run` and `loop` are other names for it.
 
@@ -28,14 +32,19 @@ def start(
 
     Examples: `overnight start`, `overnight start CartPole-v1 --hours 8 --yes`
     """
+    from overnight.adapters.launchers.local import LocalLauncher
+    from overnight.adapters.proposers.search import SearchProposer
+    from overnight.admission import Who, enter, slots
     from overnight.begin import Place, begin_env
+    from overnight.candidate.tree import Store
     from overnight.cli.terminal import attended
     from overnight.contract.draft import Stated
-    from overnight.errors import OvernightError
-    from overnight.admission import Who, enter
+    from overnight.evaluate.seeds import Seeds, load_key
+    from overnight.loop import Night, night
     from overnight.machine import RealMachine
     from overnight.records.approval import Strength
     from overnight.study.study import Study
+    from overnight.trials import Bench
 
     if target is not None and not (folder / target).is_dir():
         begun = begin_env(RealMachine(), Place(folder.resolve()), Stated(env=target, hours=hours))
@@ -46,11 +55,32 @@ def start(
 
             approve(names=None, yes=True, folder=folder, as_json=False)
     machine, at = active(folder)
+    store = Store(machine, at.task.root.store)
     with Study.open(machine, at, doing="overnight start") as study:
-        enter(study, Who(login(), Strength.TERMINAL if attended(os.environ) else Strength.UNATTENDED))
-    say(f"{at.task.name}/{at.name}: everything is approved, and the loop is entered.")
-    raise OvernightError(
-        "overnight start",
-        "this version has no launcher, so no run can start",
-        hint="the study is kept as it is; a later version goes on from here",
-    )
+        contract = enter(study, Who(login(), Strength.TERMINAL if attended(os.environ) else Strength.UNATTENDED))
+        seeds = Seeds(load_key(study.state.seed_commitment or ""), f"{at.task.name}/{at.name}")
+        bench = Bench(study, store, contract, LocalLauncher(), seeds, slots(contract), say)
+        deadline = time.monotonic() + contract.budget.max_wall_hours * 3600 - study.state.wall_seconds / slots(contract)
+        with listening() as finishing:
+            why = night(Night(bench, SearchProposer(), deadline, finishing))
+        state = study.state
+    told = {"over": why, "runs": len(state.runs), "incumbent": state.incumbent, "attempts": state.attempts}
+    data(told, f"{why}\n{len(state.runs)} runs; incumbent {state.incumbent[:12]}", as_json=as_json)
+
+
+@contextmanager
+def listening() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C once asks to finish what is running; twice stops now. Both can be resumed."""
+    asked: list[int] = []
+
+    def hear(*_: object) -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            raise KeyboardInterrupt
+        say("Finishing what is running; press Ctrl-C again to stop now.")
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)

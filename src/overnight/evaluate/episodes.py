@@ -34,7 +34,7 @@ def make(spec: EnvSpec, *, render: bool = False) -> Any:  # noqa: ANN401 - Gymna
     """Build the environment from installed packages."""
     import gymnasium
 
-    options = dict(spec.kwargs)
+    options: dict[str, Any] = dict(spec.kwargs)
     if spec.max_episode_steps is not None:
         options["max_episode_steps"] = spec.max_episode_steps
     if render:
@@ -67,7 +67,7 @@ def _wave(spec: EnvSpec, environments: list[Any], policy: Policy, seeds: Sequenc
     while alive.any():
         actions = checked(policy(observations, reset), environments[0].action_space, lanes, clip=spec.clip_actions)
         reset = np.zeros(lanes, bool)
-        for lane in np.flatnonzero(alive):
+        for lane in map(int, np.flatnonzero(alive)):
             observations[lane], reward, terminated, truncated, _ = environments[lane].step(actions[lane])
             totals[lane] += float(reward)
             steps[lane] += 1

@@ -27,7 +27,7 @@ class Opening:
     runs: int
     """Training runs launched so far."""
     wall_seconds: float
-    """Wall time that runs took."""
+    """Wall time that runs took, those that went side by side counted once."""
     admitted: frozenset[str]
     """Candidates that the gate has ever said yes to; refused ones do not count."""
     host: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from overnight.records.codec import Misfit
-from overnight.records.limits import AtLeast, CandidateId, Digest, Items, ObjectId, RunId, Sentence
+from overnight.records.limits import AtLeast, CandidateId, Digest, Items, Length, ObjectId, RunId, Sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,10 @@ class Evidence:
     """The tree that was run."""
     phase: Literal["dev", "screen", "confirm"]
     """Which episode seeds were used."""
-    score: float
-    """The mean over the phase's episodes."""
+    score: float | None
+    """The mean over the phase's episodes; null when the policy could not be measured, by its own fault."""
+    error: Annotated[str, Length(2000)] = ""
+    """What the policy did wrong; empty when there is a score."""
     episodes: Annotated[int, AtLeast(1)]
     """How many episodes."""
     guardrails: Mapping[str, float]

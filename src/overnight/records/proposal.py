@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from overnight.records.codec import Misfit
 from overnight.records.contract import Kind
-from overnight.records.limits import CandidateId, Items, Scalar, Sentence, Slug, Text
+from overnight.records.limits import AtLeast, CandidateId, Items, Scalar, Sentence, Slug, Text
+from overnight.records.space import Space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +40,35 @@ class Proposal:
             raise Misfit(("bundle",), f"lists {len(self.bundle)} changes, but {len(self.params)} parameters change")
 
 
+Ending = Literal["kept", "rejected", "inconclusive", "crashed", "refused", "pending", "certified", "reverted"]
+"""How an idea ended, in the words that a proposer is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One earlier idea and what became of it, rounded so that no hidden seed shows through."""
+
+    candidate: CandidateId
+    """The candidate that carried the idea."""
+    proposal: Proposal
+    """The idea as it was proposed."""
+    params: Mapping[str, Scalar]
+    """The whole parameter set of the candidate, the unchanged keys too; empty where it has none."""
+    outcome: Ending
+    """How it ended; `pending` while nothing is decided, `refused` when the gate said no."""
+    gain: float | None = None
+    """The gain over the candidate it was built on, rounded to the metric's precision; null where none was measured."""
+    base: CandidateId | None = None
+    """The kept candidate it was built on; null for the baseline. It makes gains over different tips comparable."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a proposer may see: never a hidden seed, never more than rounded aggregates."""
+    """What a proposer may see: never a hidden seed, never more than rounded aggregates.
+
+    It holds everything a proposer needs to go on where it stopped, so that a proposer keeps no
+    store of its own and two processes with the same view propose the same thing.
+    """
 
     SCHEMA: ClassVar[str] = "overnight/view/1"
 
@@ -54,10 +81,34 @@ class View:
     surface: tuple[str, ...]
     """Path patterns that may change."""
     keys: tuple[str, ...]
-    """Parameter keys that may change."""
+    """Parameter keys that may change; empty allows all of them."""
+    space: Space | None
+    """What the trainer declares about its parameters; null for a command that declares nothing."""
     params: Mapping[str, Scalar]
     """The parameters of the tip."""
-    tried: tuple[Proposal, ...]
-    """Every idea so far, the refuted ones too."""
-    runs_left: int
+    tried: tuple[Tried, ...]
+    """Every idea so far in the order of their ids, the refuted ones too."""
+    runs_left: Annotated[int, AtLeast(0)]
     """Training runs that the budget still holds."""
+    candidates_left: Annotated[int, AtLeast(0)]
+    """Candidates that the contract still allows."""
+    seed: Annotated[int, AtLeast(0)]
+    """The seed of a proposer's own random choices: derived from the study, and no secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A proposer's answer when it has no idea yet but may have one later."""
+
+    until_seconds: Annotated[float, AtLeast(0)]
+    """How many seconds from now asking again makes sense."""
+    because: Sentence
+    """What it is waiting for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhausted:
+    """A proposer's answer when it will have no further idea under this view."""
+
+    because: Sentence
+    """Why there is nothing left to propose."""

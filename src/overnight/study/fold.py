@@ -256,7 +256,7 @@ def _measured(state: StudyState, data: Data, actor: str) -> None:
     for key, own in (("candidate", run.candidate), ("tree", run.tree), ("comparability", run.comparability)):
         if data[key] != own:
             raise Unlawful(f"The evidence on {data['run']} names another {key} than the run itself.")
-    score = float(data["score"])
+    score = None if data["score"] is None else float(data["score"])
     guardrails = {text(name): float(value) for name, value in data["guardrails"].items()}
     run.score, run.guardrails = score, guardrails
     run.evidence += 1
@@ -275,6 +275,7 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     because = text(data["because"])
     apply_verdict(state, one, data)
     one.verdict = because
+    one.gain = None if data["gain"] is None else float(data["gain"])
 
 
 def _noted(state: StudyState, data: Data, actor: str) -> None:

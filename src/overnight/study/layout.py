@@ -163,6 +163,16 @@ class StudyFolder:
         """One file for each audit."""
         return self.folder / "audits"
 
+    @property
+    def report(self) -> Path:
+        """The report, rebuilt from the ledger at any time."""
+        return self.folder / "report"
+
+    @property
+    def results(self) -> Path:
+        """The table of results, rebuilt from the ledger at any time."""
+        return self.folder / "results.tsv"
+
     def candidate(self, candidate: str) -> Path:
         """One candidate's folder."""
         return self.candidates / check_id(candidate, letter="c", called="candidate")

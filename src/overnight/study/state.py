@@ -47,6 +47,8 @@ class CandidateState:
     """The failure signature of the last broken run."""
     verdict: str = ""
     """The sentence of the last verdict."""
+    gain: float | None = None
+    """The gain of the last verdict; null where none was measured."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,0 +1,310 @@
+"""The morning: from the ledger and the runs to the facts of a report, and the report itself.
+
+Everything here can be rebuilt at any time. The same ledger gives the same report, except for
+what the referee must play again: the reference scores and the two recorded episodes, which are
+the same too wherever the environment is deterministic.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from overnight.admission import drafted
+from overnight.decide.certify import MEANING, Arm, Certification, certify, error_for_attempt
+from overnight.errors import OvernightError
+from overnight.evaluate.measure import measure_reference, record
+from overnight.evaluate.seeds import Seeds
+from overnight.ports import Machine
+from overnight.records.contract import Contract
+from overnight.records.decision import Verdict
+from overnight.records.run import Outcome
+from overnight.report import facts as told
+from overnight.report.exports import results_tsv
+from overnight.report.html import render_html
+from overnight.report.markdown import render_markdown
+from overnight.report.png import encode_png
+from overnight.study.artifacts import read_bytes
+from overnight.study.durable import make_folder, write_file
+from overnight.study.layout import StudyFolder
+from overnight.study.ledger import RawEntry, read_sound
+from overnight.study.state import CandidateState, RunState, StudyState
+
+_FRAMES = 200
+_PACKAGES = ("overnight", "gymnasium", "jax", "envpool", "numpy")
+
+
+class Morning:
+    """One study, read for its report."""
+
+    def __init__(self, machine: Machine, at: StudyFolder, state: StudyState, contract: Contract, seeds: Seeds) -> None:
+        self.machine, self.at, self.state, self.contract, self.seeds = machine, at, state, contract, seeds
+        self.entries: list[RawEntry] = []
+        read_sound(machine, at.folder, lambda entry, _: self.entries.append(entry))
+
+    def write(self) -> Path:
+        """Write the report in both forms, with the table of results, and return the page's path."""
+        found, folder = self.facts(), self.at.report
+        make_folder(self.machine, folder)
+        write_file(self.machine, folder / "report.md", render_markdown(found).encode())
+        write_file(self.machine, folder / "report.html", render_html(found).encode())
+        write_file(self.machine, self.at.results, results_tsv(found).encode())
+        return folder / "report.html"
+
+    def facts(self) -> told.Facts:
+        """Everything that the report says."""
+        state, contract = self.state, self.contract
+        claims = tuple(self._claims())
+        unit = contract.budget.stop_unit.replace("_", " ")
+        return told.Facts(
+            study=state.study,
+            task=state.task,
+            environment=contract.task.env.id,
+            metric=told.Metric(
+                name=contract.metric.name, unit=contract.metric.unit, direction=contract.metric.direction
+            ),
+            budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}.",
+            hardware=f"{contract.hardware.device}, {contract.hardware.cores_per_run} core a run.",
+            isolation="T1",
+            baseline=self._baseline(),
+            night=self._night(),
+            claims=claims,
+            shortfall=None if claims else self._shortfall(),
+            candidates=tuple(self._line(one) for one in state.candidates.values() if one.id != state.baseline),
+            curves=tuple(self._curves()),
+            replays=self._replays(),
+            references=tuple(self._references()),
+            versions=tuple(_versions()),
+            next_commands=self._commands(),
+            ledger_head=state.head,
+            ledger_entries=state.entries,
+        )
+
+    # Claims
+
+    def _claims(self) -> Iterator[told.Claim]:
+        """Every certified gain, newest first, told by the same computation that certified it."""
+        decided = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
+        certified = [data for data in decided if data["verdict"] == Verdict.CERTIFIED]
+        for data in reversed(certified):
+            runs = [self.state.runs[name] for name in data["evidence"]]
+            found = self._certification(data["candidate"], runs)
+            yield told.Claim(
+                sentence=found.claim(self.contract.budget),
+                fixed_line=MEANING,
+                before=_mean(found.incumbent.scores),
+                after=_mean(found.candidate.scores),
+                gain=data["gain"],
+                low=data["gain_low"],
+                high=data["gain_high"],
+                seeds_each=len(found.candidate.scores),
+                candidates=tuple(self._stack(data["candidate"])),
+                evidence=tuple(self._evidence(data["evidence"])),
+                command=f"overnight show {data['candidate']}",
+            )
+
+    def _certification(self, candidate: str, runs: list[RunState]) -> Certification:
+        ours = [run for run in runs if run.candidate == candidate]
+        theirs = [run for run in runs if run.candidate != candidate]
+        alpha = error_for_attempt(runs[0].round, self.contract.evaluation.max_false_claims)
+        return certify(self.contract.metric, self._arm(ours), self._arm(theirs), alpha=alpha)
+
+    def _arm(self, runs: list[RunState]) -> Arm:
+        names = [rail.name for rail in self.contract.metric.guardrails]
+        return Arm(
+            scores=tuple(run.score for run in runs),
+            guardrails={name: tuple(run.guardrails.get(name) for run in runs) for name in names},
+        )
+
+    def _stack(self, tip: str) -> list[str]:
+        """The candidates that a certified tip is built of, oldest first."""
+        by_commit = {one.commit: one for one in self.state.candidates.values()}
+        found, one = [], self.state.candidates.get(tip)
+        while one is not None and one.id != self.state.baseline:
+            found.append(one.id)
+            one = by_commit.get(one.base)
+        return found[::-1]
+
+    def _evidence(self, runs: list[str]) -> Iterator[told.EvidenceFile]:
+        for entry in self.entries:
+            if entry["kind"] == "measured" and entry["data"]["run"] in runs:
+                digest = entry["data"]["artefact"]
+                yield told.EvidenceFile(path=f"objects/{digest}", digest=digest)
+
+    def _shortfall(self) -> told.Shortfall:
+        decided = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
+        attempts = [data for data in decided if data["verdict"] in (Verdict.REFUTED, Verdict.INCONCLUSIVE)]
+        confirm = [data for data in attempts if self.state.runs[data["evidence"][0]].phase == "confirm"]
+        if confirm:
+            last = confirm[-1]
+            return told.Shortfall(
+                because=last["because"],
+                would_decide="More fresh seeds would decide; `overnight start` goes on.",
+                gain=last["gain"],
+                low=last["gain_low"],
+                high=last["gain_high"],
+            )
+        tried = len(self.state.candidates) - bool(self.state.baseline)
+        return told.Shortfall(
+            because=f"No candidate of {tried} was clearly better than the baseline on the screening seeds.",
+            would_decide="More candidates, or a longer night, may find one.",
+        )
+
+    # What was tried
+
+    def _baseline(self) -> told.Baseline:
+        scores = self._scores(self.state.baseline)
+        return told.Baseline(
+            name="The baseline",
+            source=self.contract.baseline.source,
+            command=" ".join(self.contract.baseline.command),
+            commit=self.state.candidates[self.state.baseline].commit if self.state.baseline else self.state.incumbent,
+            score=fmean(scores) if scores else None,
+        )
+
+    def _scores(self, candidate: str, phase: str = "screen") -> list[float]:
+        return [
+            run.score
+            for run in self.state.runs.values()
+            if run.candidate == candidate and run.phase == phase and run.score is not None
+        ]
+
+    def _line(self, one: CandidateState) -> told.CandidateLine:
+        proposal = drafted(self.machine, self.at, one).proposal
+        scores = self._scores(one.id)
+        tip = next(
+            (other.id for other in self.state.candidates.values() if other.commit == one.base), self.state.baseline
+        )
+        tips = self._scores(tip)
+        return told.CandidateLine(
+            id=one.id,
+            commit=one.commit,
+            hypothesis=one.hypothesis,
+            proposer=proposal.proposer,
+            state=one.state,
+            kept=one.kept,
+            verdict=one.verdict or one.failure,
+            gain=one.gain,
+            score=fmean(scores) if scores else None,
+            luckiest=max(scores, default=None),
+            tip_mean=fmean(tips) if tips else None,
+            crashed=bool(one.failure) and not scores,
+            refusals=tuple(one.refused),
+        )
+
+    def _night(self) -> told.Night:
+        state = self.state
+        times = [entry["at"] for entry in self.entries if entry["kind"] in ("entered", "launched", "ended", "decided")]
+        return told.Night(
+            started=times[0][:16] if times else "",
+            ended=times[-1][:16] if times else "",
+            hours=_hours(times),
+            runs=len(state.runs),
+            candidates=len(state.candidates) - bool(state.baseline),
+            wall_seconds=state.wall_seconds,
+            cpu_seconds=state.cpu_seconds,
+        )
+
+    # What can be seen
+
+    def _arms(self) -> list[tuple[told.Arm, str]]:
+        winner = next((one.id for one in self.state.candidates.values() if one.commit == self.state.tip), "")
+        arms: list[tuple[told.Arm, str]] = [("baseline", self.state.baseline)]
+        return [*arms, ("winner", winner)] if winner and winner != self.state.baseline else arms
+
+    def _runs_of(self, candidate: str) -> list[tuple[str, RunState]]:
+        """A candidate's completed runs: the fresh ones of a certification where there are any."""
+        runs = [(name, run) for name, run in self.state.runs.items() if run.candidate == candidate]
+        done = [(name, run) for name, run in runs if run.outcome is Outcome.COMPLETED and run.score is not None]
+        return [pair for pair in done if pair[1].phase == "confirm"] or done
+
+    def _curves(self) -> Iterator[told.Curve]:
+        for arm, candidate in self._arms():
+            series = tuple(self._series(name) for name, _ in self._runs_of(candidate))
+            if any(series):
+                yield told.Curve(arm=arm, seeds=tuple(one for one in series if one))
+
+    def _series(self, run: str) -> tuple[tuple[float, float], ...]:
+        """What a trainer reported about itself: shown as a curve, and never decided on."""
+        points = []
+        for line in (self.machine.read(str(self.at.runs / run / "out" / "metrics.jsonl")) or b"")[
+            :5_000_000
+        ].splitlines():
+            try:
+                row = json.loads(line)
+                points.append((float(row["env_steps"]), float(row["episodic_return"])))
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue
+        return tuple(points)
+
+    def _replays(self) -> tuple[told.Replay, told.Replay] | None:
+        """The median episode of the median run of each arm, played again by the referee at equal seeds."""
+        arms = self._arms()
+        if len(arms) < 2:
+            return None
+        try:
+            return (self._replay(*arms[0]), self._replay(*arms[1]))
+        except (OvernightError, ValueError, IndexError):
+            return None  # an environment that cannot draw itself here: the report is whole without pictures
+
+    def _replay(self, arm: str, candidate: str) -> told.Replay:
+        runs = sorted(self._runs_of(candidate), key=lambda pair: pair[1].score or 0.0)
+        name, run = runs[len(runs) // 2]
+        entry = next(one["data"] for one in self.entries if one["kind"] == "measured" and one["data"]["run"] == name)
+        episodes = json.loads(read_bytes(self.machine, self.at.objects, entry["artefact"]))["episodes"]
+        seed = sorted(episodes, key=lambda episode: episode[1])[len(episodes) // 2][0]
+        target = self.at.report / f"{arm}.npy"
+        make_folder(self.machine, target.parent)
+        played = record(self.machine, self.contract.task.env, self.at.runs / name, seed, target)
+        frames: Any = np.load(target, allow_pickle=False)
+        target.unlink()
+        step = max(len(frames) // _FRAMES, 1)
+        return told.Replay(
+            title=f"{arm}: the median episode of the median run",
+            seed=run.train_seed,
+            score=played.score(),
+            frames=tuple(encode_png(frame) for frame in frames[::step]),
+            seconds_per_frame=0.04 * step,
+        )
+
+    def _references(self) -> Iterator[told.Reference]:
+        seeds = self.seeds.episodes("dev", 0, 20)
+        for name in ("random", "no-op"):
+            try:
+                found = measure_reference(self.machine, self.contract.task.env, name, seeds)
+            except OvernightError:
+                continue
+            if not found.error:
+                yield told.Reference(name=name, score=found.score())
+
+    def _commands(self) -> tuple[told.NextCommand, told.NextCommand, told.NextCommand]:
+        tip = self._arms()[-1][1]
+        return (
+            told.NextCommand(says="See what was changed.", command=f"overnight show {tip}"),
+            told.NextCommand(says="Check that the record is whole.", command="overnight ledger verify --deep"),
+            told.NextCommand(says="Go on searching.", command="overnight start"),
+        )
+
+
+def _mean(scores: tuple[float | None, ...]) -> float:
+    known = [score for score in scores if score is not None]
+    return fmean(known) if known else 0.0
+
+
+def _hours(times: list[str]) -> float:
+    if len(times) < 2:
+        return 0.0
+    return (datetime.fromisoformat(times[-1]) - datetime.fromisoformat(times[0])).total_seconds() / 3600
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for name in _PACKAGES:
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue

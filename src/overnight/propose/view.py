@@ -1,0 +1,75 @@
+"""What a proposer may see, gathered from the ledger: everything that was tried, nothing that is hidden."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from overnight.records.contract import Contract
+from overnight.records.lifecycle import State
+from overnight.records.limits import Scalar
+from overnight.records.proposal import Ending, Proposal, Tried, View
+from overnight.records.space import Space
+from overnight.study.state import CandidateState, StudyState
+
+_ENDINGS: dict[State, Ending] = {
+    State.ACCEPTED: "certified",
+    State.REJECTED: "rejected",
+    State.INCONCLUSIVE: "inconclusive",
+    State.REVERTED: "reverted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the parts of a view come from that the state itself does not hold."""
+
+    program: str
+    """The direction in prose."""
+    space: Space | None
+    """What the trainer declares."""
+    params: Callable[[str], Mapping[str, Scalar]]
+    """The parameters of a tree."""
+    proposal: Callable[[CandidateState], Proposal]
+    """The idea that a candidate carries."""
+
+
+def view(state: StudyState, contract: Contract, sources: Sources) -> View:
+    """Build the view of one moment; the same ledger gives the same view."""
+    ideas = [one for one in state.candidates.values() if one.id != state.baseline]
+    admitted = sum(one.validated_under is not None for one in ideas)
+    tip = next((one for one in state.candidates.values() if one.commit == state.tip), None)
+    return View(
+        task=state.task,
+        study=state.study,
+        program=sources.program[:20_000],
+        surface=contract.scope.paths,
+        keys=contract.scope.keys,
+        space=sources.space,
+        params=sources.params(tip.tree if tip is not None else state.tree),
+        tried=tuple(_tried(state, contract, one, sources) for one in ideas),
+        runs_left=max(contract.budget.max_runs - len(state.runs), 0),
+        candidates_left=max(contract.experiments.stop.max_candidates - admitted, 0),
+        seed=int.from_bytes(sha256(f"{state.task}/{state.study}".encode()).digest()[:4], "big"),
+    )
+
+
+def _tried(state: StudyState, contract: Contract, one: CandidateState, sources: Sources) -> Tried:
+    base = next((other.id for other in state.candidates.values() if other.commit == one.base), None)
+    return Tried(
+        candidate=one.id,
+        proposal=sources.proposal(one),
+        params=sources.params(one.tree),
+        outcome=_ending(one),
+        gain=None if one.gain is None else round(one.gain / contract.metric.precision) * contract.metric.precision,
+        base=base if base != state.baseline else None,
+    )
+
+
+def _ending(one: CandidateState) -> Ending:
+    if one.failure and one.state in (State.REJECTED, State.DEBUG) and one.gain is None:
+        return "crashed"
+    if one.kept and one.state is not State.ACCEPTED:
+        return "kept"
+    if one.state is State.DRAFT and one.refused:
+        return "refused"
+    return _ENDINGS.get(one.state, "pending")

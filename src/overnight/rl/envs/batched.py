@@ -1,0 +1,189 @@
+"""Many copies of one environment, stepped side by side: EnvPool where it can, Gymnasium where it must.
+
+Both reset on the next step, and this is the whole of the rule:
+
+- The step that ends an episode returns that episode's last observation, with `terminated`
+  or `truncated` set, and marks the environment in `resetting`.
+- The next step ignores that environment's action and returns the first observation of a new
+  episode, with reward 0 and both flags unset. That transition is not experience: mask it.
+
+Observations are flattened to float32. The same seed, number of environments and backend give
+the same episodes, whatever the number of threads.
+"""
+
+import importlib
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+_FAMILIES = ("classic_control", "box2d", "mujoco.gym")
+
+
+class Spec(Protocol):
+    """What is asked of an environment; `overnight.guest.train.Env` is one."""
+
+    @property
+    def id(self) -> str:
+        """The id under which Gymnasium knows it."""
+
+    @property
+    def kwargs(self) -> Mapping[str, Any]:
+        """What it is made with."""
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        """Where an episode is cut, or None for the environment's own limit."""
+
+    @property
+    def clip_actions(self) -> bool:
+        """Whether continuous actions are clipped to their space."""
+
+
+class UnsupportedEnv(Exception):
+    """An environment that the built-in trainers cannot train in, as one sentence."""
+
+
+class Step(NamedTuple):
+    """What one step of all environments returned."""
+
+    observations: Floats
+    rewards: Floats
+    terminated: Flags
+    truncated: Flags
+
+
+class Batch:
+    """The environments, as one thing to reset and to step."""
+
+    def __init__(self, made: Any, spec: Spec, seeds: Sequence[int], backend: str, why: str) -> None:  # noqa: ANN401
+        self.backend = backend
+        """`envpool` or `gymnasium`."""
+        self.why = why
+        """One sentence on the choice, for a person."""
+        self.num_envs = len(seeds)
+        self.resetting: Flags = np.zeros(len(seeds), bool)
+        """The environments whose next step is a reset."""
+        self._made, self._seeds, self._clip = made, list(seeds), spec.clip_actions
+        # EnvPool's spaces are those of one environment, Gymnasium's are of all of them.
+        one = "" if backend == "envpool" else "single_"
+        self._actions = getattr(made, f"{one}action_space")
+        self.discrete, self.action_size = _actions(self._actions, spec.id)
+        """Whether actions are chosen from a list, and its length or the numbers in one action."""
+        self.observation_size = _observation_size(getattr(made, f"{one}observation_space"), spec.id)
+        """Numbers in one flattened observation."""
+
+    def reset(self) -> Floats:
+        """Begin an episode in every environment."""
+        found = self._made.reset() if self.backend == "envpool" else self._made.reset(seed=self._seeds)
+        self.resetting = np.zeros(self.num_envs, bool)
+        return self._flat(found[0])
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Take one action in every environment: whole numbers `[N]`, or numbers `[N, K]`."""
+        fresh = self.resetting
+        observations, rewards, terminated, truncated, _ = self._made.step(self._fitted(actions))
+        found = Step(
+            self._flat(observations),
+            np.where(fresh, 0, rewards).astype(np.float32),
+            terminated & ~fresh,
+            truncated & ~fresh,
+        )
+        self.resetting = found.terminated | found.truncated
+        return found
+
+    def close(self) -> None:
+        """Let the environments go."""
+        self._made.close()
+
+    def _flat(self, observations: NDArray[Any]) -> Floats:
+        return np.asarray(observations, np.float32).reshape(self.num_envs, self.observation_size)
+
+    def _fitted(self, actions: NDArray[Any]) -> NDArray[Any]:
+        if self.discrete:
+            return actions.astype(np.int32 if self.backend == "envpool" else np.int64)
+        space = self._actions
+        shaped = actions.reshape(self.num_envs, *space.shape).astype(space.dtype)
+        return np.clip(shaped, space.low, space.high) if self._clip else shaped
+
+
+def make(spec: Spec, seeds: Sequence[int], *, threads: int) -> Batch:
+    """Make one environment for each seed, in EnvPool if it has this one, else in Gymnasium.
+
+    EnvPool is passed over where the environment takes arguments or comes from a module of
+    its own: it would silently train in something else than the referee measures.
+    """
+    pool, why = None, "EnvPool is not used for environments from a module or with arguments; training on Gymnasium"
+    if ":" not in spec.id and not spec.kwargs:
+        try:
+            pool, why = _import_envpool(), f"EnvPool is not used for {spec.id}; training on Gymnasium"
+        except ImportError:
+            why = "EnvPool is not installed; training on Gymnasium"
+    # What only EnvPool knows could not be measured, so it goes on to Gymnasium, which refuses it.
+    if pool is not None and "/" not in spec.id and spec.id in gymnasium.registry and spec.id in pool.list_all_envs():
+        return Batch(_in_envpool(pool, spec, seeds, threads), spec, seeds, "envpool", "training on EnvPool")
+    return Batch(_in_gymnasium(spec, len(seeds)), spec, seeds, "gymnasium", why)
+
+
+def _import_envpool() -> ModuleType:
+    """Import EnvPool with the families whose environments were compared with Gymnasium's.
+
+    EnvPool's module `entry` registers every family, which takes 0.9 s and draws in
+    matplotlib; these take 0.15 s. An empty module in its place leaves the others out.
+    """
+    if "envpool" not in sys.modules:
+        sys.modules["envpool.entry"] = ModuleType("envpool.entry")
+    pool = importlib.import_module("envpool")
+    for family in _FAMILIES:
+        importlib.import_module(f"envpool.{family}.registration")
+    return pool
+
+
+def _in_envpool(pool: ModuleType, spec: Spec, seeds: Sequence[int], threads: int) -> Any:  # noqa: ANN401
+    # The referee measures in Gymnasium, so its limit holds where the two libraries differ.
+    limit = spec.max_episode_steps or gymnasium.spec(spec.id).max_episode_steps
+    options = {} if limit is None else {"max_episode_steps": limit}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # EnvPool's spaces are doubles, and Gymnasium warns of rounding them
+        made = pool.make_gymnasium(
+            spec.id, num_envs=len(seeds), num_threads=min(threads, len(seeds)), seed=list(seeds), **options
+        )
+        _ = made.observation_space, made.action_space  # made here, once, so that the warnings end here
+    return made
+
+
+def _in_gymnasium(spec: Spec, count: int) -> Any:  # noqa: ANN401
+    options = dict(spec.kwargs)
+    if spec.max_episode_steps is not None:
+        options["max_episode_steps"] = spec.max_episode_steps
+
+    def one() -> gymnasium.Env[Any, Any]:
+        return gymnasium.make(spec.id, disable_env_checker=True, **options)
+
+    try:
+        return gymnasium.vector.SyncVectorEnv([one] * count, autoreset_mode=gymnasium.vector.AutoresetMode.NEXT_STEP)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise UnsupportedEnv(f"{spec.id} cannot be made: {error}") from error
+
+
+def _actions(space: Any, env_id: str) -> tuple[bool, int]:  # noqa: ANN401
+    """Whether there are actions to choose from, and how many; or how many numbers an action has."""
+    if isinstance(space, gymnasium.spaces.Discrete) and space.start == 0:
+        return True, int(space.n)
+    if isinstance(space, gymnasium.spaces.Box):
+        return False, int(np.prod(space.shape))
+    raise UnsupportedEnv(f"{env_id} takes actions of {space}, but Discrete from 0 or Box is needed")
+
+
+def _observation_size(space: Any, env_id: str) -> int:  # noqa: ANN401
+    if isinstance(space, gymnasium.spaces.Box | gymnasium.spaces.Discrete | gymnasium.spaces.MultiBinary):
+        return int(np.prod(space.shape or ()))
+    raise UnsupportedEnv(f"{env_id} gives observations of {space}, but one Box is needed")

@@ -1,0 +1,155 @@
+"""A whole night, small but real: real trainers, real supervisors, a real referee, and engines that are killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from overnight.adapters.launchers.local import LocalLauncher
+from overnight.admission import Who, enter
+from overnight.begin import Place, begin_env
+from overnight.contract.draft import Stated
+from overnight.evaluate.seeds import Seeds, load_key
+from overnight.loop import Night, night
+from overnight.machine import RealMachine
+from overnight.records.approval import Strength
+from overnight.records.proposal import Exhausted, Proposal, View
+from overnight.records.run import Outcome
+from overnight.study.state import StudyState
+from overnight.study.study import read_state
+from overnight.trials import Bench
+from scenes import Scene, scene_in
+
+GOOD = {"learning_rate": 0.003, "num_envs": 8, "rollout_steps": 32, "update_epochs": 8}
+
+
+class Scripted:
+    """Has one idea, and then no more."""
+
+    def ask(self, view: View) -> Proposal | Exhausted:
+        if view.tried:
+            return Exhausted(because="The script is at its end.")
+        return Proposal(
+            proposer="search",
+            kind="hyperparameter",
+            hypothesis="Larger steps on smaller rollouts learn faster.",
+            predicted_effect="The score rises.",
+            params=GOOD,
+            bundle=tuple(f"{key} becomes {value}" for key, value in GOOD.items()),
+        )
+
+
+def small_study(project: Path) -> Scene:
+    """A study whose runs take a second or two each."""
+    begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=4000, hours=1))
+    scene = scene_in(project)
+    for old, new in (
+        ("screen_train_seeds: 3", "screen_train_seeds: 2"),
+        ("confirm_train_seeds: 6", "confirm_train_seeds: 4"),
+        ("screen_episodes: 20", "screen_episodes: 10"),
+        ("confirm_episodes: 100", "confirm_episodes: 10"),
+    ):
+        scene.edit(old, new)
+    scene.approve()
+    return scene
+
+
+def sit(scene: Scene) -> str:
+    """One sitting, to its end."""
+    machine = RealMachine()
+    with scene.open() as study:
+        contract = enter(study, Who("tester", Strength.TERMINAL))
+        seeds = Seeds(load_key(study.state.seed_commitment or ""), "cartpole/first")
+        bench = Bench(study, scene.store, contract, LocalLauncher(), seeds, 2, lambda _: None)
+        return night(Night(bench, Scripted(), machine.monotonic() + 3600))
+
+
+SIT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from test_night import sit
+from scenes import scene_in
+print(sit(scene_in(Path(sys.argv[1]))))
+"""
+
+
+@pytest.fixture
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "keys"))
+
+
+def check(state: StudyState) -> None:
+    """What must be true of any night that came to its end, however often it was interrupted."""
+    good = [run for run in state.runs.values() if run.outcome is not Outcome.LOST]
+    seen = [(run.candidate, run.phase, run.round, run.number) for run in good]
+    assert len(set(seen)) == len(seen) == 12, "each wanted run counts exactly once"
+    assert all(run.evidence == 1 for run in good if run.outcome is Outcome.COMPLETED)
+    assert state.attempts == 1 or not state.candidates["c-0002"].kept
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_night_screens_an_idea_and_certifies_the_tip_on_fresh_seeds(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    scene = small_study(project)
+    assert sit(scene) == "The script is at its end."
+    state = scene.state()
+    idea = state.candidates["c-0002"]
+    assert idea.verdict and idea.gain is not None
+    if idea.kept or idea.state == "accepted":
+        check(state)
+    screen = {run.train_seed for run in state.runs.values() if run.phase == "screen"}
+    confirm = {run.train_seed for run in state.runs.values() if run.phase == "confirm"}
+    assert not screen & confirm, "certification never uses a seed that selected the tip"
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_night_that_is_killed_again_and_again_comes_to_the_same_end(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    scene = small_study(project)
+    kills = 12 if os.environ.get("OVERNIGHT_SOAK") else 3
+    for number in range(100):
+        engine = subprocess.Popen(
+            [sys.executable, "-c", SIT, str(project), str(Path(__file__).parent)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        )
+        if number >= kills:
+            said = engine.communicate()[0].decode()
+            assert "The script is at its end." in said
+            break
+        time.sleep(2.0 + 0.7 * number)
+        os.kill(engine.pid, signal.SIGKILL)
+        engine.communicate()
+        if number % 2:
+            kill_supervisors(scene)
+    state = read_state(RealMachine(), scene.at, quickly=False)
+    assert not [run for run in state.runs.values() if run.outcome is None]
+    good = [(r.candidate, r.phase, r.round, r.number) for r in state.runs.values() if r.outcome is not Outcome.LOST]
+    assert len(set(good)) == len(good), "no run is counted twice"
+    assert processes_of(scene) == []
+
+
+def kill_supervisors(scene: Scene) -> None:
+    """Kill the supervisors of the runs that are going, as a machine that is out of memory might."""
+    for lock in scene.at.runs.glob("*/run.lock"):
+        if LocalLauncher().is_alive(lock.parent) and (pid := lock.read_text().strip()):
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def processes_of(scene: Scene) -> list[int]:
+    """Processes that carry a variable of one of this study's runs."""
+    found, mark = [], f"OVERNIGHT_RUN={scene.at.runs}".encode()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,160 @@
+"""Many environments as one: both backends keep the same rule for the end of an episode."""
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from overnight.guest.train import Env
+from overnight.rl.envs.batched import Batch, UnsupportedEnv, make
+
+
+class Echo(gymnasium.Env[Any, Any]):
+    """Shows the last action, so that a test can see what reached the environment."""
+
+    def __init__(self, observation_space: Any = None, action_space: Any = None) -> None:
+        self.action_space = action_space or gymnasium.spaces.Box(-1.0, 1.0, (2, 1))
+        self.observation_space = observation_space or gymnasium.spaces.Box(-10.0, 10.0, (2, 1))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return np.zeros((2, 1), np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return action, 0.0, False, False, {}
+
+
+gymnasium.register("overnight-tests/Echo-v0", lambda **kwargs: Echo(**kwargs))
+
+
+@pytest.fixture
+def _no_envpool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "envpool", None)
+
+
+@pytest.fixture(params=["envpool", "gymnasium"])
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "gymnasium":
+        monkeypatch.setitem(sys.modules, "envpool", None)
+    elif importlib.util.find_spec("envpool") is None:
+        pytest.skip("EnvPool is not installed")
+    return str(request.param)
+
+
+def env(name: str = "CartPole-v1", limit: int | None = None, *, clip: bool = True, **kwargs: Any) -> Env:
+    return Env("gymnasium", name, kwargs, limit, clip_actions=clip)
+
+
+def played(batch: Batch, steps: int) -> Sequence[tuple[NDArray[Any], ...]]:
+    """What a fixed policy sees: always to the left."""
+    batch.reset()
+    found = [(*batch.step(np.zeros(batch.num_envs, int)), batch.resetting) for _ in range(steps)]
+    batch.close()
+    return found
+
+
+def test_an_episode_that_terminates_ends_with_its_last_observation_and_then_resets(backend: str) -> None:
+    batch = make(env(), [5, 6], threads=1)
+    assert (batch.backend, batch.discrete, batch.action_size, batch.observation_size) == (backend, True, 2, 4)
+    steps = played(batch, 30)
+    end = next(t for t, step in enumerate(steps) if step[2][0])
+    observations, rewards, terminated, truncated, resetting = (part[0] for part in steps[end])
+    assert abs(observations[2]) > 0.2095
+    assert (rewards, terminated, truncated, resetting) == (1, True, False, True)
+    observations, rewards, terminated, truncated, resetting = (part[0] for part in steps[end + 1])
+    assert np.abs(observations).max() <= 0.05
+    assert (rewards, terminated, truncated, resetting) == (0, False, False, False)
+    assert steps[end + 2][1][0] == 1
+
+
+def test_an_episode_that_is_cut_is_truncated_and_not_terminated(backend: str) -> None:
+    steps = played(make(env(limit=5), [5], threads=1), 12)
+    assert [bool(step[3][0]) for step in steps] == [t in (4, 10) for t in range(12)]
+    assert not any(step[2][0] for step in steps)
+    assert [float(step[1][0]) for step in steps] == [0.0 if t in (5, 11) else 1.0 for t in range(12)]
+
+
+def test_the_same_seeds_give_the_same_episodes_whatever_the_threads(backend: str) -> None:
+    first, second, other = (
+        played(make(env(), seeds, threads=threads), 60)
+        for seeds, threads in (([1, 2, 3], 1), ([1, 2, 3], 2), ([1, 2, 9], 1))
+    )
+    for one, two in zip(first, second, strict=True):
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(first[0][0][:2], other[0][0][:2])
+    assert (first[0][0][2] != other[0][0][2]).any()
+
+
+def test_both_backends_describe_a_continuous_environment_alike(backend: str) -> None:
+    batch = make(env("Pendulum-v1"), [1, 2], threads=1)
+    assert (batch.backend, batch.discrete, batch.action_size, batch.observation_size) == (backend, False, 1, 3)
+    assert batch.reset().dtype == np.float32
+    found = batch.step(np.full((2, 1), 100.0))
+    assert found.observations.shape == (2, 3)
+    assert found.rewards.dtype == np.float32
+    batch.close()
+
+
+@pytest.mark.usefixtures("_no_envpool")
+def test_without_envpool_training_goes_on_in_gymnasium_and_says_so() -> None:
+    batch = make(env(), [1], threads=1)
+    assert batch.backend == "gymnasium"
+    assert batch.why == "EnvPool is not installed; training on Gymnasium"
+    batch.close()
+
+
+def test_an_environment_with_arguments_is_not_made_by_envpool() -> None:
+    batch = make(env(sutton_barto_reward=True), [1], threads=1)
+    assert batch.backend == "gymnasium"
+    batch.reset()
+    assert batch.step(np.zeros(1, int)).rewards.tolist() == [0.0]
+    batch.close()
+
+
+def test_an_environment_of_a_module_is_imported_and_made_by_gymnasium(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_pole.py").write_text(
+        "import gymnasium\n"
+        "gymnasium.register('MyPole-v0', 'gymnasium.envs.classic_control.cartpole:CartPoleEnv', max_episode_steps=3)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    steps = played(make(env("my_pole:MyPole-v0"), [1], threads=1), 4)
+    assert [bool(step[3][0]) for step in steps] == [False, False, True, False]
+
+
+@pytest.mark.parametrize(("clip", "reaches"), [(True, 1.0), (False, 3.0)])
+@pytest.mark.usefixtures("_no_envpool")
+def test_continuous_actions_get_their_shape_and_are_clipped_if_asked(clip: bool, reaches: float) -> None:
+    batch = make(env("overnight-tests/Echo-v0", clip=clip), [1], threads=1)
+    assert (batch.action_size, batch.observation_size) == (2, 2)
+    batch.reset()
+    assert batch.step(np.array([[0.5, 3.0]])).observations.tolist() == [[0.5, reaches]]
+    batch.close()
+
+
+@pytest.mark.parametrize(
+    "spaces",
+    [
+        pytest.param({"observation_space": gymnasium.spaces.Dict(x=gymnasium.spaces.Discrete(2))}, id="observations"),
+        pytest.param({"action_space": gymnasium.spaces.MultiDiscrete([2, 2])}, id="actions"),
+        pytest.param({"action_space": gymnasium.spaces.Discrete(3, start=1)}, id="actions from 1"),
+    ],
+)
+@pytest.mark.usefixtures("_no_envpool")
+def test_a_space_that_no_network_here_fits_is_refused_with_a_sentence(spaces: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedEnv, match="is needed"):
+        make(env("overnight-tests/Echo-v0", **spaces), [1], threads=1)
+
+
+@pytest.mark.usefixtures("_no_envpool")
+def test_an_unknown_environment_is_refused_with_a_sentence() -> None:
+    with pytest.raises(UnsupportedEnv, match="NoSuchThing-v0 cannot be made"):
+        make(env("NoSuchThing-v0"), [1], threads=1)
