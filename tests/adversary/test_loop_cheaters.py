@@ -77,7 +77,7 @@ def test_a_weaker_baseline_than_the_study_began_with_is_refused(cartpole: Scene)
     began = cartpole.entries("created")[0]["tree"]
     blob = cartpole.store.write_blob(b'{"learning_rate": 1e-05}')
     weak = cartpole.git("mktree", stdin=f"100644 blob {blob}\tparams.json\n")
-    cartpole.edit(f"tree: {began}", f"tree: {weak}")
+    cartpole.rewrite(lambda terms: terms["baseline"].update(tree=weak))
     cartpole.approve()
     sentence = f"The contract names the baseline {weak[:12]}, but this study began with {began[:12]}."
     cannot_enter(cartpole, "baseline", sentence)

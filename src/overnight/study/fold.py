@@ -12,6 +12,7 @@ entry where it is needed, and `overnight ledger verify --deep` decodes them all.
 """
 
 from collections.abc import Callable
+from math import isfinite
 from typing import cast
 
 from overnight.errors import LedgerDamaged, UserError
@@ -51,7 +52,7 @@ def apply(state: StudyState, entry: RawEntry) -> None:
         raise Unlawful("A ledger begins with exactly one `created` entry.")
     try:
         step(state, entry["data"], entry["actor"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
         raise Unlawful(f"A `{kind}` entry does not have the fields it needs ({error!r:.120}).") from error
     state.entries += 1
 
@@ -215,13 +216,17 @@ def _ended(state: StudyState, data: Data, actor: str) -> None:
         raise Unlawful(f"{data['run']} has ended already.")
     one = state.candidates[run.candidate]
     outcome, seconds, because = Outcome(data["outcome"]), float(data["wall_seconds"]), text(data["because"])
+    if not (isfinite(seconds) and seconds >= 0):
+        raise Unlawful(f"{data['run']} cannot have taken {seconds} seconds.")
+    outcomes = {state.runs[name].outcome for name in one.runs if name != data["run"]} | {outcome}
+    after = _after_runs(outcomes) if None not in outcomes else one.state
+    if after is not one.state:
+        check_step(one.state, after, actor)
     run.outcome = outcome
     state.wall_seconds += seconds
     if outcome.is_candidates_fault():
         one.failure = because
-    outcomes = {state.runs[name].outcome for name in one.runs}
-    if None not in outcomes:
-        one.state = _after_runs(outcomes)
+    one.state = after
 
 
 def _after_runs(outcomes: set[Outcome | None]) -> State:
@@ -260,6 +265,7 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
 
 
 def _noted(state: StudyState, data: Data, actor: str) -> None:
+    Actor(actor)
     text(data["says"])
 
 
