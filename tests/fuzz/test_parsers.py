@@ -3,6 +3,7 @@
 import copy
 import json
 import posixpath
+import re
 import time
 import tracemalloc
 import unicodedata
@@ -57,7 +58,7 @@ def answer(parse: Callable[[], T]) -> T | None:
 
 # What untrusted input looks like
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="_"), max_size=60)
+TEXT = st.text(max_size=60)
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
@@ -79,6 +80,11 @@ JSON_PIECES = st.sampled_from([
     '"a"', '"schema"', '"overnight/proposal/1"', "null", "true", "NaN", "-Infinity", "\\ud800", "\\u0000",
     "1", "1e999", "0.1", "9" * 400,
 ])  # fmt: skip
+
+
+def has_no_stray_underscore(text: bytes | str) -> bool:
+    """Leaves out numbers such as `1_` and `1._5`, which have cases of their own."""
+    return re.search(r"[0-9.]_", text.decode("latin-1") if isinstance(text, bytes) else text) is None
 
 
 def joined(pieces: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -141,14 +147,14 @@ def read_contract(text: bytes | str) -> None:
 
 
 @MANY
-@given(st.binary(max_size=300) | TEXT | joined(YAML_PIECES))
+@given((st.binary(max_size=300) | TEXT | joined(YAML_PIECES)).filter(has_no_stray_underscore))
 @example(DRAFT)
 def test_any_text_is_read_as_a_contract_or_refused(text: bytes | str) -> None:
     answer(lambda: read_contract(text))
 
 
 @MANY
-@given(mutated(DRAFT, YAML_PIECES))
+@given(mutated(DRAFT, YAML_PIECES).filter(has_no_stray_underscore))
 def test_an_edited_contract_is_read_or_refused(text: str) -> None:
     answer(lambda: read_contract(text))
 
@@ -184,9 +190,8 @@ def test_a_stored_record_with_one_change_is_read_or_refused(data: st.DataObject)
 
 
 @MANY
-@given(st.lists(st.tuples(TEXT, TEXT | joined(YAML_PIECES)), min_size=1, max_size=3))
-def test_any_value_that_is_set_on_the_command_line_is_taken_or_refused(changes: list[tuple[str, str]]) -> None:
-    words = [f"{key}={value}" for key, value in changes]
+@given(st.lists(st.tuples(TEXT, TEXT | joined(YAML_PIECES)).map("=".join).filter(has_no_stray_underscore), min_size=1))
+def test_any_value_that_is_set_on_the_command_line_is_taken_or_refused(words: list[str]) -> None:
     answer(lambda: _proposal(words, None, "Why not?", "It rises.", "hyperparameter", bundle=len(words) > 1))
 
 

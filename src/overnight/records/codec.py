@@ -214,6 +214,8 @@ def _union(args: tuple[Any, ...]) -> Reader:
 
     def read(data: object) -> object:
         if (data is None and optional) or type(data) in allowed:
+            if isinstance(data, str):
+                _text(data)
             if isinstance(data, float) and not isfinite(data):
                 raise Misfit((), f"is {data}, but a finite number is needed")
             return data

@@ -45,7 +45,8 @@ class Parameter:
             needed = "a whole number" if self.type == "int" else "a number"
             return f"is {show(value)}, but {needed} is needed"
         if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
-            return f"is {show(value)}, but {self.low:g} to {self.high:g} is allowed"
+            low, high = (show(one) if one is not None else "anything" for one in (self.low, self.high))
+            return f"is {show(value)}, but {low} to {high} is allowed"
         return None
 
 

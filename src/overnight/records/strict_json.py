@@ -28,7 +28,7 @@ def parse(text: bytes | str, *, where: str, max_bytes: int = MAX_BYTES) -> objec
         raise UserError(where, f"is {len(text):,} bytes long, but at most {max_bytes:,} are read")
     try:
         decoded = text.decode() if isinstance(text, bytes) else text
-        _check_depth(decoded)
+        check_depth(decoded)
         found: object = json.loads(
             decoded,
             object_pairs_hook=_unique,
@@ -58,7 +58,8 @@ def pretty(data: object) -> bytes:
     return (json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
-def _check_depth(text: str) -> None:
+def check_depth(text: str) -> None:
+    """Raise a `ValueError` for deep nesting, without parsing."""
     depth = 0
     for match in _BRACKETS_OR_STRINGS.finditer(text):
         first = text[match.start()]

@@ -76,5 +76,8 @@ def _parse(slot: bytes) -> Anchor | None:
         anchor = Anchor(**json.loads(slot)["anchor"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    types = [type(value) for value in anchor]
-    return anchor if types == [int, int, str, int] and _slot(anchor) == slot else None
+    if [type(value) for value in anchor] != [int, int, str, int] or min(
+        anchor.writes, anchor.entries, anchor.epoch
+    ) < 0:
+        return None
+    return anchor if _slot(anchor) == slot else None

@@ -12,6 +12,7 @@ entry where it is needed, and `overnight ledger verify --deep` decodes them all.
 """
 
 from collections.abc import Callable
+from math import isfinite
 from typing import cast
 
 from overnight.errors import LedgerDamaged, UserError
@@ -51,7 +52,7 @@ def apply(state: StudyState, entry: RawEntry) -> None:
         raise Unlawful("A ledger begins with exactly one `created` entry.")
     try:
         step(state, entry["data"], entry["actor"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
         raise Unlawful(f"A `{kind}` entry does not have the fields it needs ({error!r:.120}).") from error
     state.entries += 1
 
@@ -227,16 +228,26 @@ def _ended(state: StudyState, data: Data, actor: str) -> None:
     if run.outcome is not None:
         raise Unlawful(f"{data['run']} has ended already.")
     one = state.candidates[run.candidate]
-    outcome, seconds, because = Outcome(data["outcome"]), float(data["wall_seconds"]), text(data["because"])
-    cpu = float(data["cpu_seconds"])
+    outcome, because = Outcome(data["outcome"]), text(data["because"])
+    seconds, cpu = (_seconds(data, key) for key in ("wall_seconds", "cpu_seconds"))
+    outcomes = {state.runs[name].outcome for name in one.runs if name != data["run"]} | {outcome}
+    settled = one.state is not State.LAUNCHED or None in outcomes
+    after = one.state if settled else _after_runs(outcomes)
+    if after is not one.state:
+        check_step(one.state, after, actor)
     run.outcome, run.wall_seconds = outcome, seconds
     state.wall_seconds += seconds
     state.cpu_seconds += cpu
     if outcome.is_candidates_fault():
         one.failure = because
-    outcomes = {state.runs[name].outcome for name in one.runs}
-    if None not in outcomes and one.state is State.LAUNCHED:
-        one.state = _after_runs(outcomes)
+    one.state = after
+
+
+def _seconds(data: Data, key: str) -> float:
+    seconds = float(data[key])
+    if not (isfinite(seconds) and seconds >= 0):
+        raise Unlawful(f"{data['run']} cannot have taken {seconds} seconds.")
+    return seconds
 
 
 def _after_runs(outcomes: set[Outcome | None]) -> State:
@@ -279,6 +290,7 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
 
 
 def _noted(state: StudyState, data: Data, actor: str) -> None:
+    Actor(actor)
     text(data["says"])
 
 

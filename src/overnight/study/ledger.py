@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 from overnight.errors import DiskTrouble, LedgerDamaged, Refused, StudyHeld
 from overnight.ports import Machine
 from overnight.records.lifecycle import Actor
-from overnight.records.strict_json import canonical
+from overnight.records.strict_json import MAX_DEPTH, canonical, check_depth
 from overnight.study import anchor
 from overnight.study.anchor import GENESIS, Anchor
 from overnight.study.durable import write_all
@@ -113,6 +113,8 @@ def _open_line(line: bytes, head: str) -> RawEntry | str:
     if _hash(head, body).encode() != line[_HASH_AT]:
         return "its hash does not follow from the line before"
     try:
+        if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+            check_depth(body.decode())
         entry = json.loads(body)
     except (ValueError, RecursionError):
         return "it is not JSON"

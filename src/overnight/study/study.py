@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, cast
 
@@ -86,9 +87,10 @@ def read_state(machine: Machine, at: StudyFolder, *, quickly: bool = True) -> St
     state = load_state(machine, at) if quickly else None
     if state is not None:
         since, newer = Since(state.entries, state.head, state.ledger_bytes), Fold(onto=state)
-        found = read_since(machine, at.folder, (since, state.ledger_sha256), newer)
-        if found is not None:
-            return newer.state(found, where=where)
+        with suppress(LedgerDamaged):  # perhaps it is the derived file that is wrong: the ledger itself decides
+            found = read_since(machine, at.folder, (since, state.ledger_sha256), newer)
+            if found is not None:
+                return newer.state(found, where=where)
     entries = Fold()
     found = read_sound(machine, at.folder, entries)
     if not found.hashes:

@@ -16,13 +16,18 @@ def apply_verdict(state: StudyState, one: CandidateState, data: Data) -> None:
 def _keep(state: StudyState, one: CandidateState, data: Data) -> None:
     if one.state is not State.COMPLETED or one.kept:
         raise Unlawful(f"{one.id} is {one.state}{' and kept' if one.kept else ''}, so it cannot be kept.")
-    if not data["evidence"]:
+    if not _measured(state, one, data):
         raise Unlawful(f"{one.id} cannot be kept without evidence.")
     if one.base != state.tip:
         raise Unlawful(f"{one.id} was not built on the tip, so it cannot join it.")
     one.kept = True
     state.stack.append(one.id)
     state.tip = one.commit
+
+
+def _measured(state: StudyState, one: CandidateState, data: Data) -> bool:
+    """Whether a verdict rests on at least one measured run of the candidate itself."""
+    return any(state.runs[name].candidate == one.id and state.runs[name].evidence for name in data["evidence"])
 
 
 def _reject(state: StudyState, one: CandidateState, data: Data) -> None:
@@ -35,7 +40,11 @@ def _reject(state: StudyState, one: CandidateState, data: Data) -> None:
 
 def _undo(state: StudyState, one: CandidateState) -> None:
     """A kept candidate that turns out worse leaves the tip, with everything built on it."""
+    if one.id not in state.stack:
+        raise Unlawful(f"{one.id} is {one.state}; what was accepted can only be refuted.")
     at = state.stack.index(one.id)
+    for name in state.stack[at:]:
+        check_step(state.candidates[name].state, State.REVERTED, Actor.JUDGE)
     for name in state.stack[at:]:
         state.candidates[name].state = State.REVERTED
         state.candidates[name].kept = False
@@ -54,11 +63,11 @@ def _inconclusive(state: StudyState, one: CandidateState, data: Data) -> None:
 def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
     if not state.stack or state.stack[-1] != one.id:
         raise Unlawful(f"{one.id} is not the tip, and only the tip can be certified.")
-    if data["audit"] is None or not data["evidence"]:
+    if not isinstance(data["audit"], str) or not data["audit"] or not _measured(state, one, data):
         raise Unlawful(f"{one.id} cannot be certified without an audit and evidence.")
     if not (isinstance(data["gain_low"], float) and data["gain_low"] > 0):
         raise Unlawful(f"{one.id} cannot be certified: the gain's interval does not lie above 0.")
-    broken = [found["name"] for found in data["guardrails"] if found["worse_by"] > found["margin"]]
+    broken = [found["name"] for found in data["guardrails"] if not found["worse_by"] <= found["margin"]]
     if broken:
         raise Unlawful(f"{one.id} cannot be certified: {', '.join(broken)} got worse than its margin.")
     _guardrails_reported(state, one, data)
@@ -74,8 +83,13 @@ def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
 
 def _guardrails_reported(state: StudyState, one: CandidateState, data: Data) -> None:
     metric = state.approvals[Clause.METRIC]["terms"] if Clause.METRIC in state.approvals else {"guardrails": []}
-    reported = {found["name"] for found in data["guardrails"]}
+    reported = {found["name"]: found["margin"] for found in data["guardrails"]}
     silent = [rail["name"] for rail in metric["guardrails"] if rail["name"] not in reported]
+    widened = [rail["name"] for rail in metric["guardrails"] if reported.get(rail["name"], 0) > rail["margin"]]
+    if widened:
+        raise Unlawful(
+            f"{one.id} cannot be certified: {', '.join(widened)} was given a wider margin than the contract's."
+        )
     if silent:
         raise Unlawful(f"{one.id} cannot be certified: nothing is said about the guardrail {', '.join(silent)}.")
 
@@ -91,13 +105,26 @@ def _refute(state: StudyState, one: CandidateState, data: Data) -> None:
 
 
 def _revert_incumbent(state: StudyState, one: CandidateState) -> None:
-    if one.commit != state.incumbent:
+    if one.commit != state.incumbent or not state.incumbents:
         raise Unlawful(f"{one.id} is not the incumbent, so it cannot be reverted.")
-    one.state, one.kept = State.REVERTED, False
-    for name in state.stack:
+    before = state.incumbents[-1]
+    undone = [*state.stack, one.id, *_below(state, one, before)]
+    for name in undone:
+        check_step(state.candidates[name].state, State.REVERTED, Actor.JUDGE)
+    for name in undone:
         state.candidates[name].state, state.candidates[name].kept = State.REVERTED, False
     state.stack.clear()
     state.incumbent = state.tip = state.incumbents.pop()
+
+
+def _below(state: StudyState, one: CandidateState, end: str) -> list[str]:
+    """The candidates that were certified together with one, down to the incumbent before."""
+    accepted = {other.commit: other for other in state.candidates.values() if other.state is State.ACCEPTED}
+    found: list[str] = []
+    while one.base != end and one.base in accepted and accepted[one.base].id not in found:
+        one = accepted[one.base]
+        found.append(one.id)
+    return found
 
 
 _VERDICTS: dict[Verdict, Callable[[StudyState, CandidateState, Data], None]] = {

@@ -19,10 +19,12 @@ from overnight.records.strict_json import MAX_BYTES, MAX_DEPTH
 MAX_NODES = 20_000
 _FLOW_WIDTH = 90
 _LOADER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,299})")
-_FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)?(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]{1,4})?")
+_DIGITS = r"[0-9]+(?:_[0-9]+)*"
+_INT = re.compile(rf"[-+]?(?:0|(?!0){_DIGITS})")
+_FLOAT = re.compile(rf"[-+]?(?:0|(?!0){_DIGITS})?(?:\.(?:{_DIGITS})?)?(?:[eE][-+]?[0-9]{{1,4}})?")
+_MAX_DIGITS = 300
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "~": None, "": None}
-_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+()-]+)*")
+_PLAIN = re.compile(r"(?!\.\.\.)[A-Za-z_./][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+()-]+)*")
 
 
 def load(text: bytes | str, *, where: str) -> object:
@@ -31,9 +33,12 @@ def load(text: bytes | str, *, where: str) -> object:
         raise UserError(where, f"is {len(text):,} bytes long, but at most {MAX_BYTES:,} are read")
     try:
         decoded = text.decode() if isinstance(text, bytes) else text
+        decoded.encode()
         return _Builder(pyyaml.parse(decoded, Loader=_LOADER), where).document()
     except UnicodeDecodeError as error:
         raise UserError(where, f"is not UTF-8 text (byte {error.start})") from error
+    except UnicodeEncodeError as error:
+        raise UserError(where, "holds half of a surrogate pair, which is not text") from error
     except pyyaml.YAMLError as error:
         raise UserError(where, f"is not YAML: {_problem(error)}") from error
 
@@ -112,7 +117,7 @@ class _Builder:
             key = event.value
             if key in found:
                 self.fail(event, f"the key `{key[:80]}` stands here a second time")
-            if key == "<<":
+            if key == "<<" and event.implicit[0]:
                 self.fail(event, "a merge key (`<<`) is used")
             found[key] = self.value(next(self.events), depth + 1)
         return found
@@ -125,6 +130,8 @@ class _Builder:
         if text in _WORDS:
             return _WORDS[text]
         if _INT.fullmatch(text):
+            if len(text.lstrip("+-")) > _MAX_DIGITS:
+                self.fail(event, f"the number {text[:40]} is too large")
             return int(text)
         if text[-1:].isdigit() and text[:1] in "+-.0123456789" and _FLOAT.fullmatch(text) and _has_digit(text):
             number = float(text)
@@ -159,6 +166,8 @@ def _quoted(text: str) -> str:
 
 def _printable(char: str) -> str:
     code = ord(char)
+    if code in (0x2028, 0x2029):
+        return f"\\u{code:04x}"
     if 0x20 <= code < 0x7F or (0xA0 <= code < 0xD800) or (0xE000 <= code < 0xFEFF):
         return char
     return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
