@@ -196,6 +196,7 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
     return Job(
         command=command,
         env={"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}", "PYTHONSAFEPATH": "1"},
+        fresh_bytecode=one.contract.runs_candidate_code(),
         cores=tuple(cores[free * per_run : (free + 1) * per_run]),
         wall_seconds=one.contract.budget.run_wall_seconds,
         silence_seconds=SILENCE_SECONDS,

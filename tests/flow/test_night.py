@@ -45,7 +45,7 @@ class Scripted:
 
 def small_study(project: Path) -> Scene:
     """A study whose runs take a second or two each."""
-    begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=4000, hours=1))
+    begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=2048, hours=1))
     scene = scene_in(project)
     for old, new in (
         ("screen_train_seeds: 3", "screen_train_seeds: 2"),
@@ -113,7 +113,7 @@ def test_a_night_that_is_killed_again_and_again_comes_to_the_same_end(tmp_path: 
     project = tmp_path / "project"
     project.mkdir()
     scene = small_study(project)
-    kills = 12 if os.environ.get("OVERNIGHT_SOAK") else 3
+    kills = 12 if os.environ.get("OVERNIGHT_SOAK") else 2
     for number in range(100):
         engine = subprocess.Popen(
             [sys.executable, "-c", SIT, str(project), str(Path(__file__).parent)],

@@ -237,6 +237,7 @@ SAMPLES: dict[type[Versioned], Plain] = {
     Job: {
         "command": ["python", "train.py"],
         "env": {"PATH": "/usr/bin"},
+        "fresh_bytecode": True,
         "cores": [0],
         "wall_seconds": 60.0,
         "silence_seconds": 30.0,

@@ -50,6 +50,7 @@ def begin(folder: Path, trainer: str, *, wall: float = 20, silence: float = 20, 
     job = Job(
         command=(sys.executable, "train.py"),
         env={"PATH": os.environ["PATH"]},
+        fresh_bytecode=True,
         cores=(0,),
         wall_seconds=wall,
         silence_seconds=silence,
@@ -117,6 +118,7 @@ def test_a_trainer_sees_its_order_and_little_else(tmp_path: Path, monkeypatch: p
             POLICY + "os.symlink('/etc/passwd', out / 'policy' / 'weights')", "cannot be opened", id="links a secret"
         ),
         pytest.param(POLICY + "os.mkfifo(out / 'policy' / 'weights')", "not a plain file", id="leaves a pipe"),
+        pytest.param(POLICY + "(out / 'policy' / 'weights').mkdir()", "not a plain file", id="leaves a folder"),
         pytest.param(
             POLICY + "(out / 'x').write_text('x'); os.link(out / 'x', out / 'policy' / 'w')",
             "one name",

@@ -91,6 +91,8 @@ def checked(actions: Any, space: Any, lanes: int, *, clip: bool) -> Any:  # noqa
         if ((found < low) | (found >= high)).any():
             raise PolicyError(f"The policy returned an action outside {low} to {high - 1}.")
         return found
+    if found.ndim and found.shape[0] == lanes and found.size == lanes * int(np.prod(space.shape)):
+        found = found.reshape((lanes, *space.shape))  # a flat action is the same action
     if found.shape != (lanes, *space.shape):
         raise PolicyError(f"The policy returned actions of shape {found.shape}, not {(lanes, *space.shape)}.")
     found = found.astype(space.dtype)

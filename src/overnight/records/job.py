@@ -18,6 +18,8 @@ class Job:
     """The exact command."""
     env: Mapping[str, str]
     """The variables that the trainer gets, besides the supervisor's own."""
+    fresh_bytecode: bool
+    """Whether compiled Python files are made anew: for code of a candidate's, never believed from its tree."""
     cores: tuple[int, ...]
     """The processor cores that the run is pinned to; empty for no pinning."""
     wall_seconds: Annotated[float, Above(0)]

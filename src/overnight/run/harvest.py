@@ -48,10 +48,11 @@ def _read(parent: int, name: str, room: int) -> bytes:
         fd = os.open(name, flags, dir_fd=parent)
     except OSError as error:
         raise UserError(name, f"it holds {ascii(name)[:60]}, which cannot be opened: {error.strerror}") from error
+    how = os.fstat(fd)
+    if not stat.S_ISREG(how.st_mode) or how.st_nlink != 1:
+        os.close(fd)
+        raise UserError(name, f"it holds {ascii(name)[:60]}, which is not a plain file with one name")
     with os.fdopen(fd, "rb") as file:
-        how = os.fstat(fd)
-        if not stat.S_ISREG(how.st_mode) or how.st_nlink != 1:
-            raise UserError(name, f"it holds {ascii(name)[:60]}, which is not a plain file with one name")
         data = file.read(room + 1)
     if len(data) > room:
         raise UserError(name, f"it is larger than {MAX_BYTES:,} bytes")

@@ -87,15 +87,20 @@ class Supervisor:
         )
 
     def _own_variables(self) -> dict[str, str]:
-        threads = str(len(self.job.cores))
+        threads = str(max(len(self.job.cores), 1))
+        bytecode = (
+            {"PYTHONPYCACHEPREFIX": str(self.folder / "tmp" / "pycache")}
+            if self.job.fresh_bytecode
+            else {"PYTHONDONTWRITEBYTECODE": "1"}
+        )
         return {
+            **bytecode,
             "OVERNIGHT_RUN": str(self.folder / "run.json"),
             "OVERNIGHT_OUT": str(self.out),
             "HOME": str(self.folder / "home"),
             "TMPDIR": str(self.folder / "tmp"),
             "XDG_CACHE_HOME": str(self.folder / "home"),
             "MPLCONFIGDIR": str(self.folder / "tmp"),
-            "PYTHONPYCACHEPREFIX": str(self.folder / "tmp" / "pycache"),
             "PYTHONUNBUFFERED": "1",
             "OMP_NUM_THREADS": threads,
             "OPENBLAS_NUM_THREADS": threads,

@@ -100,13 +100,15 @@ def _refute(state: StudyState, one: CandidateState, data: Data) -> None:
         return
     if one.id not in state.stack:
         raise Unlawful(f"{one.id} is not part of the tip, so there is nothing to refute.")
-    state.attempts += 1
     _undo(state, state.candidates[state.stack[0]])
+    state.attempts += 1
 
 
 def _revert_incumbent(state: StudyState, one: CandidateState) -> None:
     if one.commit != state.incumbent or not state.incumbents:
         raise Unlawful(f"{one.id} is not the incumbent, so it cannot be reverted.")
+    if any(state.runs[name].outcome is None for name in one.runs):
+        raise Unlawful(f"{one.id} has a run that is still going, so it cannot be reverted.")
     before = state.incumbents[-1]
     undone = [*state.stack, one.id, *_below(state, one, before)]
     for name in undone:
