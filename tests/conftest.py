@@ -1,6 +1,8 @@
 """Prepared studies. Each is made once, and every test gets a copy of its own."""
 
+import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from scenes import Said, Scene, complete, draft_cartpole, draft_repository, scen
 
 settings.register_profile("overnight", deadline=None)  # a busy machine may be slow; speed is claimed elsewhere
 settings.load_profile("overnight")
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="overnight-keys-")  # seed keys of tests stay out of the home
 
 
 @pytest.fixture(autouse=True)
