@@ -9,18 +9,19 @@ likely, which fresh train seeds give. When both arms share their train seeds and
 the test is conservative. An arm of equal mean but other spread is not "no gain" in this sense.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb, inf, isfinite, pi, sqrt, tan
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist, fmean, pvariance, stdev
 
 import numpy as np
 from numpy.typing import NDArray
 
 Score = float | None
-MOST_SEEDS = 30
-"""The most seeds of one arm for which every arrangement is counted."""
+MOST_COUNTED = 30
+"""The most seeds of an arm for which every arrangement is counted; beyond, the normal law is as good and quick."""
 _SAME = 1e-12
 """Numbers that differ by less than this part of the largest one are equal: the rest is floating-point dust."""
 
@@ -41,12 +42,15 @@ def rank_sum_p(candidate: Sequence[Score], incumbent: Sequence[Score], *, shift:
     """How probable is a rank sum at least this high when the candidate gains no more than `shift`?
 
     The exact one-sided permutation test on mid-ranks: the share, among all arrangements of the pooled
-    scores into two arms of these sizes, of those whose candidate arm ranks at least as high.
+    scores into two arms of these sizes, of those whose candidate arm ranks at least as high. With more
+    than thirty seeds in an arm, the normal law with the correction for ties stands in for the counting.
     """
-    ours, theirs = _checked(candidate) - shift, _checked(incumbent)
     if not isfinite(shift):
         raise ValueError(f"A shift must be finite, but it is {shift}.")
+    ours, theirs = _checked(candidate) - shift, _checked(incumbent)
     ranks = _doubled_ranks(np.concatenate([ours, theirs]))
+    if max(len(ours), len(theirs)) > MOST_COUNTED:
+        return _normal_tail(ranks, len(ours))
     counts = _sums(tuple(sorted(ranks)), len(ours))
     return float(counts[sum(ranks[: len(ours)]) :].sum() / comb(len(ranks), len(ours)))
 
@@ -65,6 +69,8 @@ def attained_level(seeds: int, others: int, alpha: float) -> float | None:
     """
     if smallest_p(seeds, others) > alpha:
         return None
+    if max(seeds, others) > MOST_COUNTED:
+        return alpha
     counts = _sums(tuple(range(2, 2 * (seeds + others) + 1, 2)), seeds)[::-1]
     reachable = np.cumsum(counts[counts > 0]) / comb(seeds + others, seeds)
     return float(reachable[reachable <= alpha].max())
@@ -130,8 +136,8 @@ def student_t(level: float, freedom: int) -> float:
 
 def _checked(scores: Sequence[Score]) -> NDArray[np.float64]:
     """The scores as numbers, with minus infinity for lost seeds; or a complaint about a number that is none."""
-    if not 1 <= len(scores) <= MOST_SEEDS:
-        raise ValueError(f"An arm has 1 to {MOST_SEEDS} seeds, but this one has {len(scores)}.")
+    if not scores:
+        raise ValueError("An arm needs at least one seed, but this one has none.")
     odd = [score for score in scores if score is not None and not isfinite(score)]
     if odd:
         raise ValueError(f"A score must be finite or None for a lost seed, but one is {odd[0]}.")
@@ -165,6 +171,16 @@ def _sums(ranks: tuple[int, ...], size: int) -> NDArray[np.float64]:
     return found
 
 
+def _normal_tail(ranks: list[int], size: int) -> float:
+    """The chance of a rank sum at least this high, by the normal law with the permutation variance of these ranks."""
+    pooled = len(ranks)
+    spread = sqrt(size * (pooled - size) / (pooled - 1) * pvariance(ranks))
+    if not spread:
+        return 1.0
+    observed = sum(ranks[:size]) - 1  # half a rank nearer, because rank sums come in steps
+    return NormalDist().cdf((size * fmean(ranks) - observed) / spread)
+
+
 def _differences(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Every difference across the arms, sorted; two lost seeds tie."""
     with np.errstate(invalid="ignore"):
@@ -182,8 +198,9 @@ def _median(ordered: NDArray[np.float64]) -> float:
 def _lower_limit(candidate: Sequence[Score], incumbent: Sequence[Score], tail: float) -> float:
     """The least gain that the test does not reject.
 
-    The p-value only changes at differences across the arms, so it is asked once between each two of them. All
-    gaps are asked from below and not by halving, because ties inside an arm can make it fall back a little.
+    The p-value only changes at differences across the arms, so it is asked once between each two of them: gap
+    after gap from below, because ties inside an arm can make it fall back a little, and by halving where that
+    would take too long.
     """
     differences = _differences(_checked(candidate), _checked(incumbent))
     edges = np.unique(differences[np.isfinite(differences)])
@@ -191,7 +208,15 @@ def _lower_limit(candidate: Sequence[Score], incumbent: Sequence[Score], tail: f
         return -inf if rank_sum_p(candidate, incumbent) > tail else inf
     beyond = 1.0 + float(np.abs(edges).max())
     middles = [edges[0] - beyond, *((edges[1:] + edges[:-1]) / 2), edges[-1] + beyond]
-    for gap, middle in enumerate(middles):
-        if rank_sum_p(candidate, incumbent, shift=float(middle)) > tail:
-            return -inf if gap == 0 else float(edges[gap - 1])
-    return inf
+
+    def is_plausible(gap: int) -> bool:
+        return rank_sum_p(candidate, incumbent, shift=float(middles[gap])) > tail
+
+    gaps = range(len(middles))
+    if max(len(candidate), len(incumbent)) > MOST_COUNTED:
+        first = bisect_left(gaps, x=True, key=is_plausible)
+    else:
+        first = next((gap for gap in gaps if is_plausible(gap)), len(middles))
+    if first == len(middles):
+        return inf
+    return -inf if first == 0 else float(edges[first - 1])

@@ -224,15 +224,38 @@ def test_without_budget_or_open_keys_there_is_nothing_to_propose(left: dict[str,
     assert isinstance(SearchProposer().ask(view(**left)), Exhausted)  # type: ignore[arg-type]
 
 
-def crashes_above(limit: float, seed: int, asks: int = 30) -> list[bool]:
-    """Ideas in a space where a high rate always crashes and everything else is noise; whether each crashed."""
-    seen, rng, crashed = view(keys=("rate", "discount"), seed=seed), np.random.default_rng(seed), []
-    for _ in range(asks):
+def test_optuna_is_told_a_crash_without_a_number_and_a_pending_idea_as_running() -> None:
+    seen = view()
+    told: tuple[tuple[Ending, float | None], ...] = (
+        ("rejected", -1.5),
+        ("crashed", None),
+        ("rejected", None),
+        ("pending", None),
+        ("refused", None),
+    )
+    for outcome, gain in told:
+        seen = tell(seen, ask(seen), outcome, gain)
+    dimensions = search._dimensions(seen, TOY)
+    study = search._study(seen, dimensions, {name: one.distribution() for name, one in dimensions.items()})
+    found = [(trial.state.name, trial.values) for trial in study.get_trials()]
+    assert found == [("COMPLETE", [-1.5]), ("PRUNED", None), ("PRUNED", None), ("RUNNING", None)]
+
+
+def crash_rate(seed: int, ideas: int = 40) -> float:
+    """How many of the last twenty ideas crash where a rate in the upper half of its range always does."""
+    seen, crashed = view(keys=("rate", "discount"), seed=seed), []
+    rate = TOY.parameters[0]
+    for _ in range(ideas):
         proposal = ask(seen)
-        rate = {**seen.params, **proposal.params}["rate"]
-        crashed.append(isinstance(rate, float) and rate > limit)
-        seen = tell(seen, proposal, "crashed" if crashed[-1] else "rejected", None if crashed[-1] else rng.normal())
-    return crashed
+        at = unit(rate, {**seen.params, **proposal.params}["rate"])
+        crashed.append(at > 0.5)
+        gain = None if at > 0.5 else -abs(at - 0.2)
+        seen = tell(seen, proposal, "crashed" if at > 0.5 else "rejected", gain)
+    return fmean(crashed[-20:])
+
+
+def test_search_keeps_away_from_what_crashed() -> None:
+    assert fmean(crash_rate(seed) for seed in range(3)) < 0.25
 
 
 def test_crashes_refusals_and_ideas_in_code_are_all_digested() -> None:
@@ -275,17 +298,26 @@ def drawn_at_random(rng: np.random.Generator, space: Space) -> Params:
     return found
 
 
-def night(seed: int, propose: Callable[[View], Mapping[str, Scalar]], ideas: int = 30) -> float:
+def night(seed: int, propose: Callable[[View], Mapping[str, Scalar]], ideas: int = 40) -> float:
     """The true gain of the tip after a night of noisy screening."""
     score, rng = objective(seed), np.random.default_rng([seed, 1])
     seen = view(replace(PPO, trainer="without-points"), seed=seed)
     begun = score(seen.params)
     for _ in range(ideas):
         params = propose(seen)
-        gain = score({**seen.params, **params}) - score(seen.params) + rng.normal(0, 0.5)
+        gain = score({**seen.params, **params}) - score(seen.params) + rng.normal(0, 0.2)
         bundle = tuple(f"{key}." for key in params) if len(params) > 1 else ()
         proposal = Proposal(
             proposer="search", kind="hyperparameter", hypothesis="x", predicted_effect="y", params=params, bundle=bundle
         )
-        seen = tell(seen, proposal, "kept" if gain > 0.5 else "rejected", round(gain, 2))
+        seen = tell(seen, proposal, "kept" if gain > 0.2 else "rejected", round(gain, 2))
     return score(seen.params) - begun
+
+
+def test_search_is_better_than_drawing_at_random() -> None:
+    searched = [night(seed, lambda seen: ask(seen).params) for seed in range(4)]
+    drawn = []
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 2])
+        drawn.append(night(seed, lambda seen, rng=rng: drawn_at_random(rng, PPO)))  # type: ignore[misc]
+    assert fmean(searched) > fmean(drawn) + 0.5
