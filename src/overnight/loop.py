@@ -49,6 +49,8 @@ class Night:
     """Whether somebody asked to finish what is running and report."""
     over: str = ""
     """Why the search is over; empty while it is not."""
+    attempts: int = -1
+    """How many certifications were decided when the search was over: one more is made, and no second one."""
 
 
 def night(one: Night) -> str:
@@ -99,12 +101,12 @@ def _propose(one: Night) -> bool:
     """Ask for the next idea and put it before the gate; False when there is none to be had."""
     one.over = one.over or _why_over(one)
     if one.over:
-        return False
+        return _over(one)
     bench = one.bench
     answer = one.proposer.ask(_view(bench))
     if isinstance(answer, Exhausted):
         one.over = answer.because
-        return False
+        return _over(one)
     if isinstance(answer, Wait):
         time.sleep(min(answer.until_seconds, 5.0))
         return True
@@ -112,6 +114,13 @@ def _propose(one: Night) -> bool:
     reasons = admit_candidate(bench.study, bench.store, candidate.id)
     bench.say(f"{candidate.id}  {answer.hypothesis}" + (f"  Refused: {reasons[0].says}" if reasons else ""))
     return True
+
+
+def _over(one: Night) -> bool:
+    """The search is over: remember how many certifications were decided by then."""
+    if one.attempts < 0:
+        one.attempts = one.bench.study.state.attempts
+    return False
 
 
 def _view(bench: Bench) -> View:
@@ -210,7 +219,8 @@ def _certification_is_open(one: Night) -> bool:
     """Whether the tip is to be certified now: it has begun, or the search is over."""
     state = one.bench.study.state
     begun = any(run.phase == "confirm" and run.round == state.attempts + 1 for run in state.runs.values())
-    return bool(state.stack) and (begun or bool(one.over))
+    due = bool(one.over) and state.attempts == one.attempts
+    return bool(state.stack) and (begun or due)
 
 
 # What can be decided
