@@ -5,8 +5,8 @@ with `<!-- run:` holds commands that the reader's own editor would do: they are 
 """
 
 import os
-import pty
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -55,10 +55,16 @@ def environment() -> dict[str, str]:
 
 def run(command: str, folder: Path) -> str:
     """Run a command in a terminal of its own, and type the word back where one is asked for."""
-    child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(folder)
-        os.execvpe("bash", ["bash", "-c", command], environment())
+    terminal, theirs = os.openpty()
+    child = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", "bash", "-c", command],
+        cwd=folder,
+        env=environment(),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
     printed = b""
     try:
         while data := os.read(terminal, 65536):
@@ -68,8 +74,7 @@ def run(command: str, folder: Path) -> str:
     except OSError:
         pass  # the terminal is gone with the last process that had it
     os.close(terminal)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    (folder.parent / "status").write_text(str(status))
+    (folder.parent / "status").write_text(str(child.wait()))
     return printed.decode().replace("\r", "")
 
 
