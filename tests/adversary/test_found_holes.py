@@ -106,7 +106,6 @@ def test_compiled_files_that_were_committed_stay_where_they_are(tmp_path: Path) 
     assert with_copy(scene.store, tree, read_copy(copy), scratch=tmp_path) == tree
 
 
-@pytest.mark.feature("A51")
 def test_what_the_engine_writes_it_can_always_read(repository: Scene) -> None:
     copy = repository.copy()
     for number in range(120):

@@ -51,7 +51,7 @@ def test_the_draft_survives_being_written_and_read() -> None:
     assert digests(read(yaml.dump(data), where="a")) == digests(read(env_draft(), where="b"))
 
 
-@pytest.mark.feature("A39", "A68", "R36")
+@pytest.mark.feature("A39")
 def test_what_a_repository_does_not_prove_stays_unknown() -> None:
     text = draft.for_repository(Stated(), EnvFacts(), Ground("task", TREE, "b" * 40, ("train.py",)))
     reading = read(text, where="contract.yaml")

@@ -155,7 +155,6 @@ for _ in range(int(sys.argv[2])):
 """
 
 
-@pytest.mark.feature("R29")
 def test_of_two_engines_exactly_one_proceeds_a_hundred_times(tmp_path: Path) -> None:
     (tmp_path / "study").mkdir()
     written(tmp_path / "study")

@@ -75,7 +75,6 @@ def violations(work: Work, *, seeds: int, moments: tuple[str, ...] = ("before", 
     return states, broken
 
 
-@pytest.mark.feature("R41")
 def test_a_crash_at_any_operation_loses_nothing_acknowledged() -> None:
     states, broken = violations(work, seeds=400 if os.environ.get("OVERNIGHT_SOAK") else 12)
     assert states > 2000

@@ -110,11 +110,12 @@ def raw(payload: Payload) -> Data:
 def _created(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.ENGINE)
     task, study, tree, commit = (text(data[key]) for key in ("task", "study", "tree", "commit"))
+    sealed = data.get("seed_commitment")
     if not task:
         raise Unlawful("A study has a task.")
     state.task, state.study, state.tree = task, study, tree
     state.tip = state.incumbent = commit
-    state.seed_commitment = data.get("seed_commitment")
+    state.seed_commitment = None if sealed is None else text(sealed)
 
 
 def _approved(state: StudyState, data: Data, actor: str) -> None:
@@ -284,9 +285,9 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     one = candidate_of(state, data)
     check_evidence(state, data["evidence"])
     because = text(data["because"])
+    gain = None if data["gain"] is None else float(data["gain"])
     apply_verdict(state, one, data)
-    one.verdict = because
-    one.gain = None if data["gain"] is None else float(data["gain"])
+    one.verdict, one.gain = because, gain
 
 
 def _noted(state: StudyState, data: Data, actor: str) -> None:
