@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from overnight.candidate.build import Ground, build, with_copy, with_params
 from overnight.candidate.copy import read_copy
@@ -26,7 +26,7 @@ from overnight.ports import Machine
 from overnight.records.approval import Approval, LoopEntry, Permit, Strength
 from overnight.records.candidate import Candidate
 from overnight.records.codec import decode, digest, dumps
-from overnight.records.contract import Clause, Contract, ContractLock
+from overnight.records.contract import Clause, Contract, ContractLock, Plant
 from overnight.records.entry import Validation
 from overnight.records.lifecycle import Actor, State
 from overnight.records.proposal import Proposal
@@ -134,7 +134,7 @@ def opening(state: StudyState, reading: Reading) -> Opening:
         tree=state.tree,
         runs=len(state.runs),
         wall_seconds=state.wall_seconds / _slots(contract),
-        admitted=frozenset(one.id for one in state.candidates.values() if one.validated_under is not None),
+        admitted=frozenset(one.id for one in state.ideas() if one.validated_under is not None),
         host=platform.node(),
     )
 
@@ -185,12 +185,26 @@ def _draft(study: Study, store: Store, proposal: Proposal, tree: str) -> Candida
     contract = read_terms(study.machine, study.at).contract()
     if contract is None:
         raise Refused(str(study.at.contract), ("The contract is not complete, so nothing can be proposed under it.",))
-    base = study.state.tip
-    if tree == store.tree_of(base):
+    if tree == store.tree_of(study.state.tip):
         raise UserError("proposal", "changes nothing: the tip has this very tree already")
-    on = Ground(study.state.next_candidate(), base, digest(contract), study.machine.now())
+    actor = Actor.PERSON if proposal.proposer == "human" else Actor.PROPOSER
+    return draft_candidate(study, store, proposal, tree, Drafting(contract, actor))
+
+
+class Drafting(NamedTuple):
+    """Under which terms a candidate is drafted, and by whom."""
+
+    contract: Contract
+    actor: Actor
+    plant: Plant | None = None
+
+
+def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, how: Drafting) -> Candidate:
+    """Pin an idea to a tree: a commit in the store, an entry, a ref, and files for people to read."""
+    base = study.state.tip
+    on = Ground(study.state.next_candidate(), base, digest(how.contract), study.machine.now(), how.plant)
     candidate = build(store, proposal, tree, on=on)
-    study.append(Actor.PERSON if proposal.proposer == "human" else Actor.PROPOSER, candidate)
+    study.append(how.actor, candidate)
     store.move_ref(study.at.ref("candidates", candidate.id), candidate.commit, old=None)
     folder = study.at.candidate(candidate.id)
     make_folder(study.machine, folder)

@@ -12,29 +12,31 @@ going are adopted, and a run that was lost is run again and does not count.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import fmean
 
-from overnight.admission import admit_candidate, drafted, follow_ledger, propose_params
-from overnight.candidate.build import Ground, build, params_of
+from overnight import judge, plants
+from overnight.admission import (
+    Drafting,
+    admit_candidate,
+    draft_candidate,
+    drafted,
+    follow_ledger,
+    propose_params,
+)
+from overnight.candidate.build import params_of
 from overnight.contract import trainers
-from overnight.decide.certify import Arm, certify, error_for_attempt
-from overnight.decide.screen import Pair, screen
 from overnight.errors import Refused
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
-from overnight.records.audit import ResultAudit
-from overnight.records.codec import digest, dumps
-from overnight.records.decision import Decision, Verdict
-from overnight.records.lifecycle import Actor, State
+from overnight.records.decision import Decision
+from overnight.records.lifecycle import Actor
+from overnight.records.metric import Direction
 from overnight.records.proposal import Exhausted, Proposal, View, Wait
-from overnight.records.run import Outcome
-from overnight.study.durable import write_file
-from overnight.study.state import CandidateState, RunState
-from overnight.trials import Bench, Phase, Wanted, adopt, begin, settle
+from overnight.trials import Bench, adopt, begin, settle
 
 LOOK_SECONDS = 0.1
-_OVER = (State.ACCEPTED, State.REJECTED, State.INCONCLUSIVE, State.REVERTED)
 
 
 @dataclass(slots=True)
@@ -59,14 +61,17 @@ def night(one: Night) -> str:
     follow_ledger(bench.study, bench.store)
     adopt(bench)
     _draft_baseline(bench)
+    plants.draft(bench)
     while True:
         settle(bench)
         if _judge(bench):
             continue
-        wanted = [] if one.finishing() else list(_wanted(one))
+        certifying = _certification_is_open(one)
+        wanted = [] if one.finishing() else list(judge.wanted(bench, certifying=certifying))
         for want in wanted[: max(bench.slots - len(bench.going), 0)]:
             begin(bench, want)
         if bench.going:
+            bench.passing(_progress(one))
             time.sleep(LOOK_SECONDS)
         elif one.finishing():
             return "Somebody asked to finish."
@@ -88,10 +93,8 @@ def _draft_baseline(bench: Bench) -> None:
         hypothesis="The baseline as it is.",
         predicted_effect="This is what everything else is compared with.",
     )
-    on = Ground(study.state.next_candidate(), study.state.tip, digest(bench.contract), study.machine.now())
-    candidate = build(bench.store, proposal, study.state.tree, on=on)
-    study.append(Actor.ENGINE, candidate)
-    follow_ledger(study, bench.store)
+    how = Drafting(bench.contract, Actor.ENGINE)
+    candidate = draft_candidate(study, bench.store, proposal, study.state.tree, how)
     reasons = admit_candidate(study, bench.store, candidate.id)
     if reasons:
         raise Refused(candidate.id, (reason.says for reason in reasons))
@@ -112,7 +115,8 @@ def _propose(one: Night) -> bool:
         return True
     candidate = propose_params(bench.study, bench.store, answer)
     reasons = admit_candidate(bench.study, bench.store, candidate.id)
-    bench.say(f"{candidate.id}  {answer.hypothesis}" + (f"  Refused: {reasons[0].says}" if reasons else ""))
+    if reasons:
+        bench.say(f"{candidate.id}  refused: {reasons[0].says}")
     return True
 
 
@@ -138,9 +142,17 @@ def _view(bench: Bench) -> View:
 def _why_over(one: Night) -> str:
     """The first reason why no further idea is tried, or nothing."""
     state, contract = one.bench.study.state, one.bench.contract
-    tried = sum(found.validated_under is not None for found in state.candidates.values()) - 1
-    if tried >= contract.experiments.stop.max_candidates:
+    ideas = state.ideas()
+    tried = sum(found.validated_under is not None for found in ideas)
+    stop = contract.experiments.stop
+    if tried >= stop.max_candidates:
         return f"The stop rule fired: {tried} candidates were tried."
+    kept = [place for place, found in enumerate(ideas, 1) if found.kept]
+    barren = len(ideas) - max(kept, default=0)
+    if stop.plateau_candidates is not None and barren >= stop.plateau_candidates:
+        return f"The stop rule fired: {barren} candidates in a row were not kept."
+    if stop.target_score is not None and _reached(one.bench, stop.target_score):
+        return f"The stop rule fired: the tip scores {stop.target_score:g} or better on the screening seeds."
     needed = contract.evaluation.screen_train_seeds + 2 * contract.evaluation.confirm_train_seeds
     if len(state.runs) + needed > contract.budget.max_runs:
         return f"The budget of {contract.budget.max_runs:,} runs is used up, but for a certification."
@@ -149,70 +161,58 @@ def _why_over(one: Night) -> str:
     return ""
 
 
+def _reached(bench: Bench, target: float) -> bool:
+    tip = judge.tip(bench)
+    scores = [run.score for run in bench.study.state.runs.values() if run.candidate == tip and run.score is not None]
+    if not scores or not bench.study.state.stack:
+        return False
+    mean = fmean(scores)
+    return mean >= target if bench.contract.metric.direction is Direction.HIGHER else mean <= target
+
+
+def _progress(one: Night) -> str:
+    """Where the night is, and how long it may still take."""
+    bench = one.bench
+    focus = judge.in_focus(bench)
+    doing = (
+        f"trying {focus.id}" if focus is not None else "certifying the tip" if bench.study.state.stack else "waiting"
+    )
+    left = max(one.deadline - time.monotonic(), 0.0)
+    runs_left = max(bench.contract.budget.max_runs - len(bench.study.state.runs), 0)
+    left = min(left, (runs_left + len(bench.going)) * _run_seconds(bench) / bench.slots)
+    return f"{len(bench.study.state.runs)} runs, {doing}; at most {_told(left)} left"
+
+
+def _told(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def _run_seconds(bench: Bench) -> float:
     spent = [run.wall_seconds for run in bench.study.state.runs.values() if run.wall_seconds]
     return (sum(spent) / len(spent) if spent else 1.0) * 1.2 + 1.0
 
 
-# What is wanted next
+# Verdicts
 
 
-def _focus(bench: Bench) -> CandidateState | None:
-    """The candidate that is being screened: the first that the gate has let in and nobody has judged."""
-    state = bench.study.state
-    for found in state.candidates.values():
-        if found.id == state.baseline or found.kept or found.validated_under is None:
-            continue
-        if found.state is not State.DRAFT and found.state not in _OVER:
-            return found
-    return None
+def _judge(bench: Bench) -> bool:
+    """Write down the verdict that the evidence allows; False when it allows none yet."""
+    decision = judge.verdict(bench)
+    if decision is None:
+        return False
+    bench.study.append(Actor.JUDGE, decision)
+    follow_ledger(bench.study, bench.store)
+    bench.say(_line(bench, decision))
+    return True
 
 
-def _tip(bench: Bench) -> str:
-    """The candidate whose tree is the tip."""
-    state = bench.study.state
-    return state.stack[-1] if state.stack else _incumbent(bench)
-
-
-def _incumbent(bench: Bench) -> str:
-    """The candidate whose tree is the incumbent; at first the baseline."""
-    state = bench.study.state
-    accepted = [found.id for found in state.candidates.values() if found.commit == state.incumbent]
-    return accepted[0] if accepted else state.baseline
-
-
-def _results(bench: Bench, candidate: str, phase: Phase, round_: int) -> dict[int, tuple[str, RunState]]:
-    """The last run of a candidate for each train seed of a round, leaving out runs that were lost."""
-    return {
-        run.number: (name, run)
-        for name, run in bench.study.state.runs.items()
-        if (run.candidate, run.phase, run.round) == (candidate, phase, round_) and run.outcome is not Outcome.LOST
-    }
-
-
-def _has_result(run: RunState) -> bool:
-    return run.outcome is not None and (run.outcome.is_candidates_fault() or run.evidence > 0)
-
-
-def _wanted(one: Night) -> Iterator[Wanted]:
-    """The runs that the next verdict needs, first things first."""
-    bench, focus = one.bench, _focus(one.bench)
-    state, how = bench.study.state, bench.contract.evaluation
-    if focus is not None:
-        reign, done = len(state.incumbents), len(_pairs(bench, focus.id))
-        yield from _missing(bench, (_tip(bench), focus.id), "screen", reign, range(done, how.screen_train_seeds))
-    elif _certification_is_open(one):
-        arms = (_tip(bench), _incumbent(bench))
-        yield from _missing(bench, arms, "confirm", state.attempts + 1, range(how.confirm_train_seeds))
-
-
-def _missing(bench: Bench, arms: tuple[str, str], phase: Phase, round_: int, numbers: range) -> Iterator[Wanted]:
-    """The runs of two arms that have not been begun, seed by seed, so that the arms are interleaved."""
-    have = {name: _results(bench, name, phase, round_) for name in arms}
-    for number in numbers:
-        for name in arms:
-            if number not in have[name]:
-                yield Wanted(name, phase, round_, number)
+def _line(bench: Bench, decision: Decision) -> str:
+    """One verdict in one line; the whole sentence stands in the ledger and in the report."""
+    one, unit = bench.study.state.candidates[decision.candidate], bench.contract.metric.unit
+    gain = f"{decision.gain:+.1f} {unit}" if decision.gain is not None else "no score"
+    return f"{one.id}  {decision.verdict:<12}  {gain:<16}  {one.hypothesis}"
 
 
 def _certification_is_open(one: Night) -> bool:
@@ -221,84 +221,3 @@ def _certification_is_open(one: Night) -> bool:
     begun = any(run.phase == "confirm" and run.round == state.attempts + 1 for run in state.runs.values())
     due = bool(one.over) and state.attempts == one.attempts
     return bool(state.stack) and (begun or due)
-
-
-# What can be decided
-
-
-def _judge(bench: Bench) -> bool:
-    """Write down the verdict that the evidence allows; False when it allows none yet."""
-    focus = _focus(bench)
-    decision = _screened(bench, focus) if focus is not None else _certified(bench)
-    if decision is None:
-        return False
-    bench.study.append(Actor.JUDGE, decision)
-    follow_ledger(bench.study, bench.store)
-    bench.say(f"{decision.candidate}  {decision.verdict}: {decision.because}")
-    return True
-
-
-def _pairs(bench: Bench, candidate: str) -> tuple[Pair, ...]:
-    """The train seeds on which both the candidate and the tip have a result, in order and without a gap."""
-    reign = len(bench.study.state.incumbents)
-    ours, tips = _results(bench, candidate, "screen", reign), _results(bench, _tip(bench), "screen", reign)
-    found = []
-    for number in range(bench.contract.evaluation.screen_train_seeds):
-        if number not in ours or number not in tips:
-            break
-        (run, mine), (tip_run, tip) = ours[number], tips[number]
-        if not _has_result(mine) or not _has_result(tip):
-            break
-        found.append(
-            Pair(train_seed=mine.train_seed, run=run, candidate_score=mine.score, tip_run=tip_run, tip_score=tip.score)
-        )
-    return tuple(found)
-
-
-def _screened(bench: Bench, focus: CandidateState) -> Decision | None:
-    pairs = _pairs(bench, focus.id)
-    if not pairs or focus.state not in (State.COMPLETED, State.DEBUG):
-        return None
-    return screen(bench.contract.metric, pairs, candidate=focus.id, wanted=bench.contract.evaluation.screen_train_seeds)
-
-
-def _certified(bench: Bench) -> Decision | None:
-    """The verdict on the tip, once every run of the attempt has its result."""
-    state, metric, how = bench.study.state, bench.contract.metric, bench.contract.evaluation
-    if not state.stack:
-        return None
-    attempt = state.attempts + 1
-    arms = [_results(bench, name, "confirm", attempt) for name in (_tip(bench), _incumbent(bench))]
-    for arm in arms:
-        if len(arm) < how.confirm_train_seeds or not all(_has_result(run) for _, run in arm.values()):
-            return None
-    ours, theirs = (_arm(bench, arm) for arm in arms)
-    found = certify(metric, ours, theirs, alpha=error_for_attempt(attempt, how.max_false_claims))
-    evidence = tuple(name for arm in arms for name, _ in arm.values())
-    audit = _audit(bench, found.gain.estimate, evidence) if found.verdict is Verdict.CERTIFIED else None
-    return found.decision(candidate=_tip(bench), evidence=evidence, audit=audit)
-
-
-def _arm(bench: Bench, runs: dict[int, tuple[str, RunState]]) -> Arm:
-    ordered = [runs[number][1] for number in sorted(runs)]
-    names = [rail.name for rail in bench.contract.metric.guardrails]
-    return Arm(
-        scores=tuple(run.score for run in ordered),
-        guardrails={name: tuple(run.guardrails.get(name) for run in ordered) for name in names},
-    )
-
-
-def _audit(bench: Bench, claimed: float, evidence: tuple[str, ...]) -> str:
-    """Leave a file that says from which runs a claimed gain can be computed again."""
-    state, at = bench.study.state, bench.study.at
-    name = f"attempt-{state.attempts + 1}"
-    audit = ResultAudit(
-        candidate=_tip(bench),
-        claimed_gain=claimed,
-        recomputed_gain=claimed,
-        verdict="passed",
-        because=f"The gain was computed from the evidence of {len(evidence)} runs on fresh seeds.",
-        evidence_paths=tuple(f"runs/{run}" for run in evidence),
-    )
-    write_file(bench.study.machine, at.audits / f"{name}.json", dumps(audit))
-    return name

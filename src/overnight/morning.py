@@ -6,10 +6,10 @@ the same too wherever the environment is deterministic.
 """
 
 import json
+import shlex
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -19,9 +19,9 @@ from overnight.admission import drafted
 from overnight.decide.certify import MEANING, Arm, Certification, certify, error_for_attempt
 from overnight.errors import OvernightError
 from overnight.evaluate.measure import measure_reference, record
-from overnight.evaluate.seeds import Seeds
+from overnight.evaluate.seeds import Phase, Seeds
 from overnight.ports import Machine
-from overnight.records.contract import Contract
+from overnight.records.contract import Contract, Plant
 from overnight.records.decision import Verdict
 from overnight.records.run import Outcome
 from overnight.report import facts as told
@@ -42,19 +42,30 @@ _PACKAGES = ("overnight", "gymnasium", "jax", "envpool", "numpy")
 class Morning:
     """One study, read for its report."""
 
-    def __init__(self, machine: Machine, at: StudyFolder, state: StudyState, contract: Contract, seeds: Seeds) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        at: StudyFolder,
+        state: StudyState,
+        contract: Contract,
+        seeds: Seeds,
+        *,
+        program: str = "overnight",
+    ) -> None:
         self.machine, self.at, self.state, self.contract, self.seeds = machine, at, state, contract, seeds
+        self.program = program
+        """How the command is called where the next commands will be pasted."""
         self.entries: list[RawEntry] = []
         read_sound(machine, at.folder, lambda entry, _: self.entries.append(entry))
 
-    def write(self) -> Path:
-        """Write the report in both forms, with the table of results, and return the page's path."""
+    def write(self) -> told.Facts:
+        """Write the report in both forms, with the table of results, and return what it says."""
         found, folder = self.facts(), self.at.report
         make_folder(self.machine, folder)
-        write_file(self.machine, folder / "report.md", render_markdown(found).encode())
-        write_file(self.machine, folder / "report.html", render_html(found).encode())
+        write_file(self.machine, self.at.report_text, render_markdown(found).encode())
+        write_file(self.machine, self.at.report_page, render_html(found).encode())
         write_file(self.machine, self.at.results, results_tsv(found).encode())
-        return folder / "report.html"
+        return found
 
     def facts(self) -> told.Facts:
         """Everything that the report says."""
@@ -105,7 +116,7 @@ class Morning:
                 seeds_each=len(found.candidate.scores),
                 candidates=tuple(self._stack(data["candidate"])),
                 evidence=tuple(self._evidence(data["evidence"])),
-                command=f"overnight show {data['candidate']}",
+                command=self._command("reproduce", data["candidate"]),
             )
 
     def _certification(self, candidate: str, runs: list[RunState]) -> Certification:
@@ -167,7 +178,7 @@ class Morning:
             score=fmean(scores) if scores else None,
         )
 
-    def _scores(self, candidate: str, phase: str = "screen") -> list[float]:
+    def _scores(self, candidate: str, phase: Phase = "screen") -> list[float]:
         return [
             run.score
             for run in self.state.runs.values()
@@ -176,11 +187,12 @@ class Morning:
 
     def _line(self, one: CandidateState) -> told.CandidateLine:
         proposal = drafted(self.machine, self.at, one).proposal
-        scores = self._scores(one.id)
+        phase: Phase = "confirm" if one.plant else "screen"
+        scores = self._scores(one.id, phase)
         tip = next(
             (other.id for other in self.state.candidates.values() if other.commit == one.base), self.state.baseline
         )
-        tips = self._scores(tip)
+        tips = self._scores(tip, phase)
         return told.CandidateLine(
             id=one.id,
             commit=one.commit,
@@ -194,6 +206,7 @@ class Morning:
             luckiest=max(scores, default=None),
             tip_mean=fmean(tips) if tips else None,
             crashed=bool(one.failure) and not scores,
+            plant=_plant(one.plant),
             refusals=tuple(one.refused),
         )
 
@@ -221,7 +234,7 @@ class Morning:
         """A candidate's completed runs: the fresh ones of a certification where there are any."""
         runs = [(name, run) for name, run in self.state.runs.items() if run.candidate == candidate]
         done = [(name, run) for name, run in runs if run.outcome is Outcome.COMPLETED and run.score is not None]
-        return [pair for pair in done if pair[1].phase == "confirm"] or done
+        return [pair for pair in done if pair[1].phase == "confirm" and pair[1].round > 0] or done
 
     def _curves(self) -> Iterator[told.Curve]:
         for arm, candidate in self._arms():
@@ -284,11 +297,28 @@ class Morning:
 
     def _commands(self) -> tuple[told.NextCommand, told.NextCommand, told.NextCommand]:
         tip = self._arms()[-1][1]
+        more = told.NextCommand(says="See what was changed, and why.", command=self._command("show", tip))
+        if self.state.incumbents:
+            home = self._command("take", "--policy", "policy")
+            again = self._command("reproduce", tip)
+            return (
+                told.NextCommand(says="Take the policy home: weights, normaliser, and an act.py.", command=home),
+                told.NextCommand(says="Train and measure it again, and compare every episode.", command=again),
+                more,
+            )
         return (
-            told.NextCommand(says="See what was changed.", command=f"overnight show {tip}"),
-            told.NextCommand(says="Check that the record is whole.", command="overnight ledger verify --deep"),
-            told.NextCommand(says="Go on searching.", command="overnight start"),
+            told.NextCommand(says="Go on searching, with one more hour.", command=self._command("extend", "--hours 1")),
+            told.NextCommand(says="Check that the record is whole.", command=self._command("ledger", "verify --deep")),
+            more,
         )
+
+    def _command(self, verb: str, *words: str) -> str:
+        """A command that works wherever it is pasted."""
+        return " ".join((self.program, verb, *words, "--dir", shlex.quote(str(self.at.task.root.project))))
+
+
+def _plant(name: str) -> Plant | None:
+    return "placebo" if name == "placebo" else "cheat" if name == "cheat" else None
 
 
 def _mean(scores: tuple[float | None, ...]) -> float:

@@ -58,6 +58,8 @@ class Bench:
     slots: int
     say: Callable[[str], None]
     """Told each thing that happens, in one line."""
+    passing: Callable[[str], None] = lambda _: None
+    """Told what is going on at the moment; only the last of it matters."""
     going: dict[str, Path] = field(default_factory=dict)
     """Runs that are going, by id."""
     taken: dict[str, int] = field(default_factory=dict)
@@ -136,7 +138,7 @@ def _measure(one: Bench, name: str, run: RunState) -> None:
     )
     one.study.append(Actor.REFEREE, evidence)
     told = f"{evidence.score:.1f}" if evidence.score is not None else found.error
-    one.say(f"{run.candidate} seed {run.number + 1} ({run.phase}): {told}")
+    one.passing(f"{run.candidate} seed {run.number + 1} ({run.phase}): {told}")
 
 
 def begin(one: Bench, want: Wanted) -> None:

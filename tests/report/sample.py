@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from overnight.records.contract import Plant
 from overnight.records.lifecycle import State
 from overnight.records.metric import Direction
 from overnight.report.facts import (
@@ -26,7 +27,6 @@ from overnight.report.facts import (
     Metric,
     NextCommand,
     Night,
-    Plant,
     Reference,
     Replay,
 )

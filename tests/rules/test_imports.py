@@ -35,7 +35,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "admission": NOUNS | {"ports", "study"} | STAGES,
     "trials": NOUNS | {"ports", "study", "admission"} | STAGES,
     "morning": NOUNS | {"ports", "study", "admission"} | STAGES,
-    "loop": NOUNS | {"ports", "study", "admission", "trials"} | STAGES,
+    "audit": NOUNS | {"ports", "study"} | STAGES,
+    "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
+    "judge": NOUNS | {"study", "trials", "audit"} | STAGES,
+    "loop": NOUNS | {"ports", "study", "admission", "trials", "judge", "plants"} | STAGES,
     "cli": GROUND | STAGES | {"__init__", "begin", "admission", "trials", "loop", "morning", "adapters"},
     "testing": NOUNS | {"ports"},
 }

@@ -10,7 +10,7 @@ from overnight.errors import UserError
 from overnight.records import strict_json
 from overnight.records.candidate import Candidate
 from overnight.records.codec import digest
-from overnight.records.contract import PARAMS_FILE
+from overnight.records.contract import PARAMS_FILE, Plant
 from overnight.records.limits import Scalar
 from overnight.records.proposal import Proposal
 
@@ -54,6 +54,8 @@ class Ground(NamedTuple):
     """Digest of the contract in force."""
     at: float
     """Seconds since 1970."""
+    plant: Plant | None = None
+    """What it tests, when it is a plant of the engine."""
 
 
 def build(store: Store, proposal: Proposal, tree: str, *, on: Ground) -> Candidate:
@@ -75,4 +77,5 @@ def build(store: Store, proposal: Proposal, tree: str, *, on: Ground) -> Candida
         changed_paths=len(changes),
         changes=digest(changes),
         contract=on.contract,
+        plant=on.plant,
     )

@@ -71,6 +71,18 @@ def approve(
     data({"approved": told, "strength": str(strength)}, text, as_json=as_json)
 
 
+def approve_unattended(machine: "Machine", at: "StudyFolder") -> list[str]:
+    """Approve all eight clauses without asking or showing, as `--yes` does, and return those that needed it."""
+    from overnight.admission import Who, approve_clauses, read_terms
+    from overnight.study.study import Study
+
+    reading = read_terms(machine, at)
+    strength = _unattended(reading)
+    with Study.open(machine, at, doing="overnight approve") as study:
+        given = approve_clauses(study, reading, _clauses(None), Who(login(), strength))
+    return [str(one.clause) for one in given]
+
+
 def _candidate_page(machine: "Machine", at: "StudyFolder", name: str) -> str:
     """One candidate as it is approved by itself: its idea and its whole change."""
     from overnight.admission import drafted, find_candidate
@@ -116,23 +128,14 @@ def _stop(where: str, problem: str, *, hint: str) -> None:
 def _word(reading: "Reading", page: str, *, yes: bool) -> "Strength":
     """Get the word, in the way that the command line asks for, or refuse."""
     from overnight.cli.terminal import confirm_on_terminal
-    from overnight.contract.approve import against_unattended, agent_host
+    from overnight.contract.approve import agent_host
     from overnight.errors import Refused
     from overnight.records.approval import Strength
 
     if yes:
-        contract = reading.contract()
-        if contract is None:
-            raise Refused("overnight approve --yes", ("The contract is not complete, so it needs a person.",))
-        reasons = against_unattended(contract)
-        if reasons:
-            raise Refused(
-                "overnight approve --yes",
-                (one.says for one in reasons),
-                hint="`overnight approve` in a terminal asks a person",
-            )
+        strength = _unattended(reading)
         say(page)
-        return Strength.UNATTENDED
+        return strength
     host = agent_host(os.environ)
     if host is not None:
         raise Refused(
@@ -143,3 +146,22 @@ def _word(reading: "Reading", page: str, *, yes: bool) -> "Strength":
     if not confirm_on_terminal(page):
         raise Refused("overnight approve", ("The word was not typed, so nothing is approved.",))
     return Strength.TERMINAL
+
+
+def _unattended(reading: "Reading") -> "Strength":
+    """The strength of a word that nobody was asked for, or the refusal of terms that need a person."""
+    from overnight.contract.approve import against_unattended
+    from overnight.errors import Refused
+    from overnight.records.approval import Strength
+
+    contract = reading.contract()
+    if contract is None:
+        raise Refused("overnight approve --yes", ("The contract is not complete, so it needs a person.",))
+    reasons = against_unattended(contract)
+    if reasons:
+        raise Refused(
+            "overnight approve --yes",
+            (one.says for one in reasons),
+            hint="`overnight approve` in a terminal asks a person",
+        )
+    return Strength.UNATTENDED

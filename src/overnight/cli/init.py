@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from overnight.cli.options import HERE, Dir, Json, verb_app
+from overnight.cli.options import HERE, Candidates, Dir, EnvSteps, Hours, Json, Plants, verb_app
 from overnight.cli.output import data, say
 
 app = verb_app("Draft a study.")
@@ -19,8 +19,10 @@ def init(
     task: Annotated[str | None, typer.Option(help="The task's short name; by default made from the target.")] = None,
     study: Annotated[str, typer.Option(help="The study's short name.")] = "first",
     mission: Annotated[str | None, typer.Option(help="What should become better, in one sentence.")] = None,
-    hours: Annotated[float | None, typer.Option(help="How long the study may take in all.")] = None,
-    env_steps: Annotated[int | None, typer.Option(help="Environment steps that one training run gets.")] = None,
+    hours: Hours = None,
+    env_steps: EnvSteps = None,
+    candidates: Candidates = None,
+    plants: Plants = False,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -40,7 +42,14 @@ def init(
     machine = RealMachine()
     is_repository = target is None or (folder / target).is_dir()
     project = folder if target is None or not is_repository else folder / target
-    stated = Stated(env=env if is_repository else target, mission=mission, hours=hours, env_steps=env_steps)
+    stated = Stated(
+        env=env if is_repository else target,
+        mission=mission,
+        hours=hours,
+        env_steps=env_steps,
+        candidates=candidates,
+        plants=plants,
+    )
     begin = begin_repository if is_repository else begin_env
     begun = begin(machine, Place(project.resolve(), task, study), stated)
     for note in begun.notes:

@@ -1,7 +1,17 @@
 """`overnight report`: what was gained, how sure that is, what was tried, and what it cost."""
 
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from overnight.cli.options import HERE, Dir, Json, active, verb_app
 from overnight.cli.output import data
+
+if TYPE_CHECKING:
+    from overnight.ports import Machine
+    from overnight.report.facts import Facts
+    from overnight.study.layout import StudyFolder
 
 app = verb_app("Write the morning report.")
 
@@ -12,19 +22,33 @@ def report(folder: Dir = HERE, as_json: Json = False) -> None:
 
     Example: `overnight report`
     """
+    from overnight.report.story import beneath, headline
+
+    machine, at = active(folder)
+    facts = write_report(machine, at)
+    told = {"report": str(at.report_page), "markdown": str(at.report_text), "results": str(at.results)}
+    lines = [headline(facts), *beneath(facts), "", f"report: {at.report_page}"]
+    data(told, "\n".join(lines), as_json=as_json)
+
+
+def write_report(machine: "Machine", at: "StudyFolder") -> "Facts":
+    """Write the report of one study, from its ledger as it stands on disk."""
     from overnight.admission import read_terms
     from overnight.errors import UserError
     from overnight.evaluate.seeds import Seeds, load_key
     from overnight.morning import Morning
     from overnight.study.study import read_state
 
-    machine, at = active(folder)
     state, contract = read_state(machine, at, quickly=False), read_terms(machine, at).contract()
     if contract is None or not state.baseline:
         raise UserError(f"{at.task.name}/{at.name}", "has not trained anything yet", hint="`overnight start` does")
     seeds = Seeds(load_key(state.seed_commitment or ""), f"{at.task.name}/{at.name}")
-    morning = Morning(machine, at, state, contract, seeds)
-    page = morning.write()
-    lead = (at.report / "report.md").read_text().split("\n\n")[:2]
-    told = {"report": str(page), "markdown": str(page.with_suffix(".md")), "results": str(at.results)}
-    data(told, "\n".join([*lead, "", f"report: {page}"]), as_json=as_json)
+    return Morning(machine, at, state, contract, seeds, program=program()).write()
+
+
+def program() -> str:
+    """How this very command is called in a shell: by its name where that finds it, else by its path."""
+    found, own = shutil.which("overnight"), Path(sys.argv[0])
+    if own.name != "overnight" or (found is not None and Path(found).resolve() == own.resolve()):
+        return "overnight"
+    return str(own)

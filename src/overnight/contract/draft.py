@@ -33,6 +33,8 @@ class Stated:
     hours: float | None = None
     env_steps: int | None = None
     metric: str | None = None
+    candidates: int | None = None
+    plants: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def for_env(
         Clause.HARDWARE: _hardware(),
         Clause.BASELINE: {"trainer": "built-in", "tree": ground.tree, **trainer, "source_commit": None},
         Clause.EVALUATION: _evaluation(),
-        Clause.EXPERIMENTS: _experiments(["hyperparameter", "algorithm", "network"], ["search", "human"]),
+        Clause.EXPERIMENTS: _experiments(["hyperparameter", "algorithm", "network"], ["search", "human"], stated),
     }
     return render(sections, ())
 
@@ -101,7 +103,7 @@ def for_repository(stated: Stated, facts: EnvFacts, ground: Ground) -> str:
             "source_commit": ground.commit,
         },
         Clause.EVALUATION: _evaluation(),
-        Clause.EXPERIMENTS: _experiments([UNKNOWN], ["human"]),
+        Clause.EXPERIMENTS: _experiments([UNKNOWN], ["human"], stated),
     }
     return render(sections, ground.evidence)
 
@@ -188,11 +190,14 @@ def _evaluation() -> dict[str, Any]:
     }
 
 
-def _experiments(kinds: list[str], proposers: list[str]) -> dict[str, Any]:
+def _experiments(kinds: list[str], proposers: list[str], stated: Stated) -> dict[str, Any]:
+    most = stated.candidates if stated.candidates is not None else 200
+    plants = ["placebo", "cheat"] if stated.plants else []
     return {
         "kinds": kinds,
         "proposers": proposers,
-        "automation": {"max_candidates": 200},
-        "stop": {"max_candidates": 200, "plateau_candidates": None, "target_score": None},
+        "automation": {"max_candidates": most},
+        "stop": {"max_candidates": most, "plateau_candidates": None, "target_score": None},
         "permissions": {"network": False, "trackers": []},
+        "plants": plants,
     }

@@ -35,7 +35,7 @@ class Sources:
 
 def view(state: StudyState, contract: Contract, sources: Sources) -> View:
     """Build the view of one moment; the same ledger gives the same view."""
-    ideas = [one for one in state.candidates.values() if one.id != state.baseline]
+    ideas = state.ideas()
     admitted = sum(one.validated_under is not None for one in ideas)
     tip = next((one for one in state.candidates.values() if one.commit == state.tip), None)
     return View(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from overnight.records.contract import Plant
 from overnight.records.limits import AtLeast, CandidateId, Digest, ObjectId
 from overnight.records.proposal import Proposal
 
@@ -47,3 +48,5 @@ class Candidate:
     """Digest of the list of changes, which the two trees give again at any time."""
     contract: Digest
     """The contract under which it was drafted."""
+    plant: Plant | None = None
+    """What it tests when the engine planted it; null for every idea that is meant."""

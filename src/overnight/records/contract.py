@@ -187,6 +187,10 @@ class Evaluation:
 Kind = Literal["hyperparameter", "algorithm", "network", "reward", "curriculum", "randomization", "environment", "code"]
 
 
+Plant = Literal["placebo", "cheat"]
+"""What the engine may plant among the candidates to test its own judge: a change that is none, and one that cheats."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Automation:
     """The standing approval: which candidates run without being asked about one by one."""
@@ -231,6 +235,8 @@ class Experiments:
     """The rules that end the loop."""
     permissions: Permissions
     """Network and trackers."""
+    plants: Annotated[tuple[Plant, ...], Items(0, 2)] = ()
+    """Candidates that test the judge: `placebo` is the baseline renamed, `cheat` tries to patch its evaluator."""
 
 
 Clauses = Task | MetricSpec | Scope | Budget | Hardware | Baseline | Evaluation | Experiments

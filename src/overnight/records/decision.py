@@ -35,7 +35,7 @@ class GuardrailFinding:
     name: str
     """The measure."""
     worse_by: float
-    """How much worse than the incumbent it may be, by the interval's far end; negative is better."""
+    """How much worse than the incumbent it is estimated to be (Hodges-Lehmann); negative is better."""
     margin: Annotated[float, AtLeast(0)]
     """What the contract allows."""
 

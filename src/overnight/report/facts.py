@@ -8,10 +8,10 @@ where it is printed. Gains are always "higher is better", whatever the metric's 
 from dataclasses import dataclass
 from typing import Literal
 
+from overnight.records.contract import Plant
 from overnight.records.lifecycle import State
 from overnight.records.metric import Direction
 
-Plant = Literal["placebo", "cheat"]
 Arm = Literal["baseline", "winner"]
 
 

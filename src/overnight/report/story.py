@@ -183,8 +183,10 @@ def lucky_lead(line: CandidateLine, facts: Facts) -> float | None:
 
 
 def got_through(line: CandidateLine) -> bool:
-    """Whether a plant was kept or even certified."""
-    return line.plant is not None and standing(line) in (Standing.KEPT, Standing.CERTIFIED)
+    """Whether a plant was kept, or a gain was found in the placebo, which is then left inconclusive."""
+    word = standing(line)
+    fooled = line.plant == "placebo" and word is Standing.INCONCLUSIVE
+    return line.plant is not None and (fooled or word in (Standing.KEPT, Standing.CERTIFIED))
 
 
 def alarms(facts: Facts) -> tuple[str, ...]:

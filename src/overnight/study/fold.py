@@ -149,6 +149,9 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
     if data["base"] != state.tip:
         raise Unlawful(f"{name} was built on {data['base'][:12]}, which is not the tip.")
     check_step(None, State.DRAFT, actor)
+    plant = data.get("plant")
+    if plant is not None and actor != Actor.ENGINE:
+        raise Unlawful(f"Only the engine plants candidates, but the {actor} drafted {name} as a {plant}.")
     state.candidates[name] = CandidateState(
         id=name,
         drafted_at=state.ledger_bytes,
@@ -156,6 +159,7 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
         base=data["base"],
         commit=text(data["commit"]),
         tree=text(data["tree"]),
+        plant="" if plant is None else text(plant),
     )
     if actor == Actor.ENGINE and not state.baseline:
         state.baseline = name

@@ -169,6 +169,21 @@ class StudyFolder:
         return self.folder / "report"
 
     @property
+    def report_page(self) -> Path:
+        """The report as one self-contained page."""
+        return self.report / "report.html"
+
+    @property
+    def report_text(self) -> Path:
+        """The report as Markdown."""
+        return self.report / "report.md"
+
+    @property
+    def handoff(self) -> Path:
+        """Why the loop ended, and what comes next: rewritten whenever it ends."""
+        return self.folder / "handoff.md"
+
+    @property
     def results(self) -> Path:
         """The table of results, rebuilt from the ledger at any time."""
         return self.folder / "results.tsv"

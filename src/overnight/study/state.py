@@ -49,6 +49,8 @@ class CandidateState:
     """The sentence of the last verdict."""
     gain: float | None = None
     """The gain of the last verdict; null where none was measured."""
+    plant: str = ""
+    """What it tests when the engine planted it; empty for every idea that is meant."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,6 +137,10 @@ class StudyState:
     def next_candidate(self) -> str:
         """The id of the next candidate."""
         return f"c-{len(self.candidates) + 1:04d}"
+
+    def ideas(self) -> list[CandidateState]:
+        """Every candidate that somebody means: neither the baseline itself nor a plant of the engine."""
+        return [one for one in self.candidates.values() if one.id != self.baseline and not one.plant]
 
     def next_run(self) -> str:
         """The id of the next run."""

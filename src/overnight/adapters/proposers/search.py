@@ -11,7 +11,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from overnight.records import strict_json
 from overnight.records.alike import fingerprint, rounded
@@ -147,18 +147,26 @@ def _exponent(value: float) -> int:
     return below if value**2 < 2 * 4**below else below + 1
 
 
-def _ideas(view: View, space: Space, dimensions: dict[str, _Dimension]) -> Iterator[tuple[str, dict[str, Scalar]]]:
+class _Origin(NamedTuple):
+    """Where a parameter set comes from."""
+
+    says: str
+    """In a few words."""
+    source: str = ""
+    """Where exactly it was published, as a sentence."""
+
+
+def _ideas(view: View, space: Space, dimensions: dict[str, _Dimension]) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
     """Whole parameter sets in the order in which they are to be tried, each with where it comes from."""
     for point in _points_for(view, space):
         opened = {key: value for key, value in point.params.items() if key in dimensions}
         carried = any(_carries(one.params, opened, space) for one in view.tried)
         if not carried and len(_changed(view, opened)) <= _LONGEST_BUNDLE:
-            origin = f"from a published {point.called} setting ({point.source.rstrip('.')})"
-            yield origin, {**view.params, **opened}
+            yield _Origin(f"from a published {point.called} setting", point.source), {**view.params, **opened}
     measured = sum(one.outcome not in ("pending", "refused") for one in view.tried)
     origin = f"drawn near the better of {measured} measured ideas" if measured >= STARTUP else "drawn at random"
     for drawn in _draws(view, dimensions):
-        yield origin, {**view.params, **drawn}
+        yield _Origin(origin), {**view.params, **drawn}
 
 
 def _points_for(view: View, space: Space) -> list[StartingPoint]:
@@ -247,16 +255,17 @@ def _number(view: View, what: str) -> int:
     return int.from_bytes(sha256(f"{view.seed} {len(view.tried)} {what}".encode()).digest()[:4])
 
 
-def _proposal(view: View, whole: Mapping[str, Scalar], origin: str) -> Proposal:
+def _proposal(view: View, whole: Mapping[str, Scalar], origin: _Origin) -> Proposal:
     changed = _changed(view, whole)
     first, more = changed[0], len(changed) - 1
     others = f" and {more} more parameter{'s' if more > 1 else ''}" if more else ""
+    published = f"Published in {origin.source}" if origin.source else ""
     step = {key: f"{key} {_told(view.params[key])} to {_told(whole[key])}" for key in changed}
     return Proposal(
         proposer="search",
         kind="hyperparameter",
-        hypothesis=f"{step[first]}{others} {origin} should score higher than the tip.",
-        predicted_effect="The mean score over the screening seeds rises above the tip's.",
+        hypothesis=f"{step[first]}{others} {origin.says} should score higher than the tip.",
+        predicted_effect=f"The mean score over the screening seeds rises above the tip's. {published}".rstrip(),
         params={key: whole[key] for key in changed},
         bundle=tuple(f"{step[key]}." for key in changed) if more else (),
     )

@@ -1,0 +1,201 @@
+"""What the evidence allows to be decided, and which runs the next verdict still needs.
+
+Both questions are answered from the ledger alone, so a night that was killed asks for the
+same runs again and comes to the same verdicts.
+
+    control   a planted placebo against the baseline, by the test that a claim must pass
+    screen    an idea against the tip, on seeds that both share; moves the tip, claims nothing
+    certify   the tip against the incumbent, on fresh seeds; the only verdict that a claim rests on
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from overnight.audit import audit
+from overnight.decide.certify import Arm, Certification, certify, error_for_attempt
+from overnight.decide.screen import Pair, screen
+from overnight.decide.telling import decimals, told
+from overnight.records.decision import Decision, LoopDecision, Verdict
+from overnight.records.lifecycle import State
+from overnight.records.run import Outcome
+from overnight.study.state import CandidateState, RunState
+from overnight.trials import Bench, Phase, Wanted
+
+CONTROL_ROUND = 0
+"""The round of `confirm` seeds that belongs to the placebo; attempts to certify count from 1."""
+_OVER = (State.ACCEPTED, State.REJECTED, State.INCONCLUSIVE, State.REVERTED)
+
+Results = dict[int, tuple[str, RunState]]
+"""A candidate's runs of one round by the number of their seed, each with its id."""
+
+
+def wanted(bench: Bench, *, certifying: bool) -> Iterator[Wanted]:
+    """The runs that the next verdict needs, first things first; the arms of a comparison are interleaved."""
+    state, how, focus = bench.study.state, bench.contract.evaluation, in_focus(bench)
+    if focus is not None and focus.plant:
+        seeds = how.confirm_train_seeds
+        arms = {state.baseline: range(seeds), focus.id: range(seeds, 2 * seeds)}
+        yield from _missing(bench, arms, "confirm", CONTROL_ROUND)
+    elif focus is not None:
+        seeds_left = range(len(_pairs(bench, focus.id)), how.screen_train_seeds)
+        yield from _missing(bench, dict.fromkeys((tip(bench), focus.id), seeds_left), "screen", _reign(bench))
+    elif certifying:
+        arms = dict.fromkeys((tip(bench), incumbent(bench)), range(how.confirm_train_seeds))
+        yield from _missing(bench, arms, "confirm", state.attempts + 1)
+
+
+def verdict(bench: Bench) -> Decision | None:
+    """The verdict that the evidence allows now, or None when it allows none yet."""
+    focus = in_focus(bench)
+    if focus is None:
+        return _certified(bench)
+    return _controlled(bench, focus) if focus.plant else _screened(bench, focus)
+
+
+def in_focus(bench: Bench) -> CandidateState | None:
+    """The candidate that is being measured: the first that the gate has let in and nobody has judged."""
+    state = bench.study.state
+    for found in state.candidates.values():
+        if found.id == state.baseline or found.kept or found.validated_under is None:
+            continue
+        if found.state is not State.DRAFT and found.state not in _OVER:
+            return found
+    return None
+
+
+def tip(bench: Bench) -> str:
+    """The candidate whose tree is the tip."""
+    state = bench.study.state
+    return state.stack[-1] if state.stack else incumbent(bench)
+
+
+def incumbent(bench: Bench) -> str:
+    """The candidate whose tree is the incumbent; at first the baseline."""
+    state = bench.study.state
+    accepted = [found.id for found in state.candidates.values() if found.commit == state.incumbent]
+    return accepted[0] if accepted else state.baseline
+
+
+# Runs and their results
+
+
+def _reign(bench: Bench) -> int:
+    return len(bench.study.state.incumbents)
+
+
+def _results(bench: Bench, candidate: str, phase: Phase, round_: int) -> Results:
+    """The last run of a candidate for each seed of a round, leaving out runs that were lost."""
+    return {
+        run.number: (name, run)
+        for name, run in bench.study.state.runs.items()
+        if (run.candidate, run.phase, run.round) == (candidate, phase, round_) and run.outcome is not Outcome.LOST
+    }
+
+
+def _missing(bench: Bench, arms: dict[str, range], phase: Phase, round_: int) -> Iterator[Wanted]:
+    have = {name: _results(bench, name, phase, round_) for name in arms}
+    for numbers in zip(*arms.values(), strict=True):
+        for name, number in zip(arms, numbers, strict=True):
+            if number not in have[name]:
+                yield Wanted(name, phase, round_, number)
+
+
+def _has_result(run: RunState) -> bool:
+    return run.outcome is not None and (run.outcome.is_candidates_fault() or run.evidence > 0)
+
+
+def _complete(results: Results, seeds: int) -> bool:
+    return len(results) >= seeds and all(_has_result(run) for _, run in results.values())
+
+
+def _arm(bench: Bench, results: Results) -> Arm:
+    ordered = [results[number][1] for number in sorted(results)]
+    names = [rail.name for rail in bench.contract.metric.guardrails]
+    return Arm(
+        scores=tuple(run.score for run in ordered),
+        guardrails={name: tuple(run.guardrails.get(name) for run in ordered) for name in names},
+    )
+
+
+def _names(*arms: Results) -> tuple[str, ...]:
+    return tuple(name for arm in arms for name, _ in arm.values())
+
+
+# Screening
+
+
+def _pairs(bench: Bench, candidate: str) -> tuple[Pair, ...]:
+    """The train seeds on which both the candidate and the tip have a result, in order and without a gap."""
+    ours = _results(bench, candidate, "screen", _reign(bench))
+    tips = _results(bench, tip(bench), "screen", _reign(bench))
+    found = []
+    for number in range(bench.contract.evaluation.screen_train_seeds):
+        if number not in ours or number not in tips:
+            break
+        (run, mine), (tip_run, other) = ours[number], tips[number]
+        if not _has_result(mine) or not _has_result(other):
+            break
+        found.append(
+            Pair(
+                train_seed=mine.train_seed, run=run, candidate_score=mine.score, tip_run=tip_run, tip_score=other.score
+            )
+        )
+    return tuple(found)
+
+
+def _screened(bench: Bench, focus: CandidateState) -> Decision | None:
+    pairs = _pairs(bench, focus.id)
+    if not pairs or focus.state not in (State.COMPLETED, State.DEBUG):
+        return None
+    return screen(bench.contract.metric, pairs, candidate=focus.id, wanted=bench.contract.evaluation.screen_train_seeds)
+
+
+# Certification, and the control that must fail it
+
+
+def _certified(bench: Bench) -> Decision | None:
+    """The verdict on the tip, once every run of the attempt has its result."""
+    state, how = bench.study.state, bench.contract.evaluation
+    attempt = state.attempts + 1
+    arms = [_results(bench, name, "confirm", attempt) for name in (tip(bench), incumbent(bench))]
+    if not state.stack or not all(_complete(arm, how.confirm_train_seeds) for arm in arms):
+        return None
+    found = _tested(bench, arms[0], arms[1], attempt)
+    evidence = _names(*arms)
+    if found.verdict is not Verdict.CERTIFIED:
+        return found.decision(candidate=tip(bench), evidence=evidence)
+    checked = audit(bench.study, bench.contract, tip(bench), found, evidence)
+    if checked.verdict == "passed":
+        return found.decision(candidate=tip(bench), evidence=evidence, audit=f"attempt-{attempt}")
+    because = f"The audit of the gain failed, so nothing is claimed: {checked.because}"
+    unproven = replace(found, verdict=Verdict.INCONCLUSIVE, because=because)
+    return replace(unproven.decision(candidate=tip(bench), evidence=evidence), loop=LoopDecision.ESCALATE)
+
+
+def _tested(bench: Bench, ours: Results, theirs: Results, attempt: int) -> Certification:
+    alpha = error_for_attempt(attempt, bench.contract.evaluation.max_false_claims)
+    return certify(bench.contract.metric, _arm(bench, ours), _arm(bench, theirs), alpha=alpha)
+
+
+def _controlled(bench: Bench, placebo: CandidateState) -> Decision | None:
+    """The verdict on the placebo: rejected where the test finds no gain, and never anything that moves the tip.
+
+    Where the test does find one, the judge has failed its own test; the placebo is then inconclusive, and
+    the report opens with a warning.
+    """
+    state, seeds = bench.study.state, bench.contract.evaluation.confirm_train_seeds
+    ours, theirs = (_results(bench, name, "confirm", CONTROL_ROUND) for name in (placebo.id, state.baseline))
+    if not _complete(ours, seeds) or not _complete(theirs, seeds):
+        return None
+    found = _tested(bench, ours, theirs, attempt=1)
+    fooled = found.verdict is Verdict.CERTIFIED
+    alpha = error_for_attempt(1, bench.contract.evaluation.max_false_claims)
+    size = told(found.gain.estimate, decimals(found.gain.high - found.gain.low, digits=2), sign=True)
+    because = (
+        f"The test that a claim must pass found {'a' if fooled else 'no'} gain: {size} {bench.contract.metric.unit} "
+        f"in the median pair, p = {found.p_value:.2g} where {alpha:.2g} is allowed, {seeds} fresh seeds each."
+    )
+    judged = replace(found, verdict=Verdict.INCONCLUSIVE, because=because).decision(
+        candidate=placebo.id, evidence=_names(ours, theirs)
+    )
+    return judged if fooled else replace(judged, verdict=Verdict.REJECT)
