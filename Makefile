@@ -18,11 +18,12 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@command -v git >/dev/null || $(MAKE) --no-print-directory system
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(MAKE) --no-print-directory system && $(PYTHON) -m venv --clear $(VENV); }
 	@echo "installing into $(VENV) …"
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[rl,dev]'
+	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[rl,dev]'
 	@touch $@
 
-run: $(VENV)/.ready ## run the main job on an embedded default: a study of CartPole-v1, up to the gate
-	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/first_study.sh build/first-study
+run: $(VENV)/.ready ## run the main job on an embedded default: a four-minute night on CartPole-v1, and its report
+	@rm -rf build/first-night && mkdir -p build/first-night
+	@$(BIN)/overnight start CartPole-v1 --env-steps 15000 --hours 0.05 --candidates 12 --plants --yes --dir build/first-night
 
 night: $(VENV)/.ready ## enter the loop: make night ENV=CartPole-v1 HOURS=8
 	@mkdir -p build/night && $(BIN)/overnight start "$(ENV)" --hours "$(HOURS)" --dir build/night

@@ -31,10 +31,10 @@ from overnight.errors import Refused
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
 from overnight.records.decision import Decision
-from overnight.records.lifecycle import Actor
+from overnight.records.lifecycle import Actor, State
 from overnight.records.metric import Direction
 from overnight.records.proposal import Exhausted, Proposal, View, Wait
-from overnight.trials import Bench, adopt, begin, settle
+from overnight.trials import Bench, Spent, adopt, begin, settle
 
 LOOK_SECONDS = 0.1
 
@@ -49,6 +49,8 @@ class Night:
     """When the night is over, by the monotonic clock."""
     finishing: Callable[[], bool] = lambda: False
     """Whether somebody asked to finish what is running and report."""
+    spent: str = ""
+    """Why the budget holds no further run; empty while it does."""
     over: str = ""
     """Why the search is over; empty while it is not."""
     attempts: int = -1
@@ -66,17 +68,39 @@ def night(one: Night) -> str:
         settle(bench)
         if _judge(bench):
             continue
-        certifying = _certification_is_open(one)
-        wanted = [] if one.finishing() else list(judge.wanted(bench, certifying=certifying))
-        for want in wanted[: max(bench.slots - len(bench.going), 0)]:
-            begin(bench, want)
+        wanted = _begin(one)
         if bench.going:
             bench.passing(_progress(one))
             time.sleep(LOOK_SECONDS)
-        elif one.finishing():
-            return "Somebody asked to finish."
+        elif one.finishing() or one.spent:
+            return one.spent or "Somebody asked to finish."
         elif not wanted and not _propose(one) and not _certification_is_open(one):
             return one.over
+
+
+def _begin(one: Night) -> bool:
+    """Start the runs that the next verdict needs, as far as there are slots; False when none is needed."""
+    bench = one.bench
+    _check_baseline(bench)
+    if one.finishing() or one.spent:
+        return False
+    wanted = list(judge.wanted(bench, certifying=_certification_is_open(one)))
+    try:
+        for want in wanted[: max(bench.slots - len(bench.going), 0)]:
+            begin(bench, want)
+    except Spent as spent:
+        one.spent = str(spent)
+    return bool(wanted)
+
+
+def _check_baseline(bench: Bench) -> None:
+    """Nothing can be compared with a baseline that does not train."""
+    baseline = bench.study.state.candidates[bench.study.state.baseline]
+    if baseline.state is State.DEBUG:
+        log = bench.study.at.runs / baseline.runs[-1] / "log"
+        raise Refused(
+            "baseline", (f"The baseline itself does not train: {baseline.failure}",), hint=f"its log is {log}"
+        )
 
 
 # Ideas

@@ -160,10 +160,22 @@ class Morning:
                 low=last["gain_low"],
                 high=last["gain_high"],
             )
-        tried = len(self.state.candidates) - bool(self.state.baseline)
+        if self.state.stack:
+            return self._kept_only()
+        tried = len(self.state.ideas())
         return told.Shortfall(
             because=f"No candidate of {tried} was clearly better than the baseline on the screening seeds.",
             would_decide="More candidates, or a longer night, may find one.",
+        )
+
+    def _kept_only(self) -> told.Shortfall:
+        """What can be said of a tip that was kept while screening and never came to its certification."""
+        round_ = self.state.attempts + 1
+        done = sum(run.phase == "confirm" and run.round == round_ for run in self.state.runs.values())
+        left = 2 * self.contract.evaluation.confirm_train_seeds - done
+        return told.Shortfall(
+            because=f"Kept, not certified: {', '.join(self.state.stack)} did better on the screening seeds only.",
+            would_decide=f"{left} more runs on fresh seeds would decide: `overnight extend`, then `overnight start`.",
         )
 
     # What was tried
@@ -193,6 +205,7 @@ class Morning:
             (other.id for other in self.state.candidates.values() if other.commit == one.base), self.state.baseline
         )
         tips = self._scores(tip, phase)
+        screened = self._screening(one.id)
         return told.CandidateLine(
             id=one.id,
             commit=one.commit,
@@ -200,8 +213,8 @@ class Morning:
             proposer=proposal.proposer,
             state=one.state,
             kept=one.kept,
-            verdict=one.verdict or one.failure,
-            gain=one.gain,
+            verdict=screened["because"] if screened is not None else one.failure,
+            gain=screened["gain"] if screened is not None else None,
             score=fmean(scores) if scores else None,
             luckiest=max(scores, default=None),
             tip_mean=fmean(tips) if tips else None,
@@ -209,6 +222,17 @@ class Morning:
             plant=_plant(one.plant),
             refusals=tuple(one.refused),
         )
+
+    def _screening(self, candidate: str) -> dict[str, Any] | None:
+        """The verdict on one candidate by itself; what a certification says is about the whole stack."""
+        about = [
+            entry["data"]
+            for entry in self.entries
+            if entry["kind"] == "decided" and entry["data"]["candidate"] == candidate
+        ]
+        plant = bool(self.state.candidates[candidate].plant)
+        own = [data for data in about if plant or self.state.runs[data["evidence"][0]].phase == "screen"]
+        return own[-1] if own else None
 
     def _night(self) -> told.Night:
         state = self.state

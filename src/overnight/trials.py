@@ -141,12 +141,21 @@ def _measure(one: Bench, name: str, run: RunState) -> None:
     one.passing(f"{run.candidate} seed {run.number + 1} ({run.phase}): {told}")
 
 
+class Spent(Exception):
+    """The budget holds no further run; the message is the gate's own sentence."""
+
+
 def begin(one: Bench, want: Wanted) -> None:
-    """Start one run, after the gate has been asked once more about the study as it stands on disk."""
+    """Start one run, after the gate has been asked once more about the study as it stands on disk.
+
+    Raises `Spent` where nothing but the budget stands against it.
+    """
     study, name = one.study, one.study.state.next_run()
     reasons = may_launch_now(study)
     if reasons:
         record_refusal(study, None, reasons)
+        if all(reason.rule == "budget" for reason in reasons):
+            raise Spent(reasons[0].says)
         raise Refused(f"{study.at.task.name}/{study.at.name}", (reason.says for reason in reasons))
     candidate = study.state.candidates[want.candidate]
     if candidate.state is State.VALIDATED and admit_candidate(study, one.store, want.candidate):

@@ -4,7 +4,9 @@ Runs in a process of its own, because making an environment known may import a
 stranger's module. Prints one JSON object.
 """
 
+import importlib
 import json
+import os
 import sys
 from difflib import get_close_matches
 
@@ -15,12 +17,17 @@ def describe(env_id: str) -> dict[str, object]:
         import gymnasium
     except ImportError:
         return {"proven": False, "why": "Gymnasium is not installed"}
+    module, _, name = env_id.rpartition(":")
+    if module and (found := _import(module)) is not None:
+        return found
     try:
-        spec = gymnasium.spec(env_id)
-    except (gymnasium.error.Error, ImportError) as error:
-        near = get_close_matches(env_id, list(gymnasium.registry), n=1)
+        spec = gymnasium.spec(name)
+    except gymnasium.error.Error as error:
+        near = get_close_matches(name, list(gymnasium.registry), n=1)
         hint = f"did you mean `{near[0]}`?" if near else "install the package that registers it"
-        return {"proven": False, "missing": True, "why": str(error).splitlines()[0][:300], "hint": hint}
+        if not module and not near:
+            hint += ", and name it with its module: `package.module:MyEnv-v0`"
+        return _missing(str(error).splitlines()[0][:300].rstrip("."), hint)
     return {
         "proven": True,
         "max_episode_steps": spec.max_episode_steps,
@@ -28,5 +35,26 @@ def describe(env_id: str) -> dict[str, object]:
     }
 
 
+def _import(module: str) -> dict[str, object] | None:
+    """Import the module that registers an environment; None when that went well."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            install = "`pip install -e .` in its folder, with the pip of the environment that has `overnight`"
+            return _missing(f"the module `{module}` is not installed beside Overnight", install)
+        return _missing(f"importing `{module}` failed: {error}"[:300], "install what it needs")
+    except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything
+        return _missing(f"importing `{module}` failed: {type(error).__name__}: {error}"[:300], "")
+    return None
+
+
+def _missing(why: str, hint: str) -> dict[str, object]:
+    return {"proven": False, "missing": True, "why": why, "hint": hint}
+
+
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(describe(sys.argv[1])) + "\n")
+    # What a stranger's module prints is not the answer.
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    os.write(answer, (json.dumps(describe(sys.argv[1])) + "\n").encode())
