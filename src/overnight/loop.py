@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from overnight.admission import admit_candidate, drafted, follow_ledger, propose_params
 from overnight.candidate.build import Ground, build, params_of
+from overnight.claims import incumbent
 from overnight.contract import trainers
 from overnight.decide.certify import Arm, certify, error_for_attempt
 from overnight.decide.screen import Pair, screen
@@ -129,7 +130,7 @@ def _view(bench: Bench) -> View:
     sources = Sources(
         program=(study.machine.read(str(study.at.program)) or b"").decode(errors="replace"),
         space=trainers.space(trainer) if trainer is not None else None,
-        params=lambda tree: params_of(bench.store, tree),
+        params=lambda tree: params_of(bench.store, tree) if bench.contract.scope.preset == "params" else {},
         proposal=lambda found: drafted(study.machine, study.at, found).proposal,
     )
     return view(study.state, bench.contract, sources)
@@ -176,9 +177,7 @@ def _tip(bench: Bench) -> str:
 
 def _incumbent(bench: Bench) -> str:
     """The candidate whose tree is the incumbent; at first the baseline."""
-    state = bench.study.state
-    accepted = [found.id for found in state.candidates.values() if found.commit == state.incumbent]
-    return accepted[0] if accepted else state.baseline
+    return incumbent(bench.study.state)
 
 
 def _results(bench: Bench, candidate: str, phase: Phase, round_: int) -> dict[int, tuple[str, RunState]]:
