@@ -10,69 +10,18 @@ from pathlib import Path
 import pytest
 
 from overnight.adapters.launchers.local import LocalLauncher
-from overnight.admission import Who, enter
-from overnight.begin import Place, begin_env
-from overnight.contract.draft import Stated
-from overnight.evaluate.seeds import Seeds, load_key
-from overnight.loop import Night, night
 from overnight.machine import RealMachine
-from overnight.records.approval import Strength
-from overnight.records.proposal import Exhausted, Proposal, View
 from overnight.records.run import Outcome
 from overnight.study.state import StudyState
 from overnight.study.study import read_state
-from overnight.trials import Bench
-from scenes import Scene, scene_in
-
-GOOD = {"learning_rate": 0.003, "num_envs": 8, "rollout_steps": 32, "update_epochs": 8}
-
-
-class Scripted:
-    """Has one idea, and then no more."""
-
-    def ask(self, view: View) -> Proposal | Exhausted:
-        if view.tried:
-            return Exhausted(because="The script is at its end.")
-        return Proposal(
-            proposer="search",
-            kind="hyperparameter",
-            hypothesis="Larger steps on smaller rollouts learn faster.",
-            predicted_effect="The score rises.",
-            params=GOOD,
-            bundle=tuple(f"{key} becomes {value}" for key, value in GOOD.items()),
-        )
-
-
-def small_study(project: Path) -> Scene:
-    """A study whose runs take a second or two each."""
-    begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=2048, hours=1))
-    scene = scene_in(project)
-    for old, new in (
-        ("screen_train_seeds: 3", "screen_train_seeds: 2"),
-        ("confirm_train_seeds: 6", "confirm_train_seeds: 4"),
-        ("screen_episodes: 20", "screen_episodes: 10"),
-        ("confirm_episodes: 100", "confirm_episodes: 10"),
-    ):
-        scene.edit(old, new)
-    scene.approve()
-    return scene
-
-
-def sit(scene: Scene) -> str:
-    """One sitting, to its end."""
-    machine = RealMachine()
-    with scene.open() as study:
-        contract = enter(study, Who("tester", Strength.TERMINAL))
-        seeds = Seeds(load_key(study.state.seed_commitment or ""), "cartpole/first")
-        bench = Bench(study, scene.store, contract, LocalLauncher(), seeds, 2, lambda _: None)
-        return night(Night(bench, Scripted(), machine.monotonic() + 3600))
-
+from nights import sit, small_study
+from scenes import Scene
 
 SIT = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_night import sit
+from nights import sit
 from scenes import scene_in
 print(sit(scene_in(Path(sys.argv[1]))))
 """
