@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from overnight.admission import drafted
-from overnight.claims import claims, completed_runs, median_run
+from overnight.claims import claims, completed_runs, incumbent, median_run
 from overnight.decide.certify import MEANING
 from overnight.errors import OvernightError
 from overnight.evaluate.measure import measure_reference, record
@@ -253,8 +253,11 @@ class Morning:
 
     def _commands(self) -> tuple[told.NextCommand, told.NextCommand, told.NextCommand]:
         tip = self._arms()[-1][1]
+        first = told.NextCommand(says="See what was changed.", command=f"overnight show {tip}")
+        if incumbent(self.state) != self.state.baseline:
+            first = told.NextCommand(says="Bring it home.", command="overnight take --policy better")
         return (
-            told.NextCommand(says="See what was changed.", command=f"overnight show {tip}"),
+            first,
             told.NextCommand(says="Check that the record is whole.", command="overnight ledger verify --deep"),
             told.NextCommand(says="Go on searching.", command="overnight start"),
         )

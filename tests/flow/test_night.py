@@ -5,17 +5,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from nights import sit, small_study
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.machine import RealMachine
 from overnight.records.run import Outcome
 from overnight.study.state import StudyState
 from overnight.study.study import read_state
-from nights import sit, small_study
-from scenes import Scene
+from scenes import Said, Scene
 
 SIT = """
 import sys
@@ -41,13 +42,16 @@ def check(state: StudyState) -> None:
     assert state.attempts == 1 or not state.candidates["c-0002"].kept
 
 
-@pytest.mark.usefixtures("keys")
-def test_a_night_screens_an_idea_and_certifies_the_tip_on_fresh_seeds(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    scene = small_study(project)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """A study after one whole night."""
+    scene = small_study(tmp_path_factory.mktemp("project"))
     assert sit(scene) == "The script is at its end."
-    state = scene.state()
+    return scene
+
+
+def test_a_night_screens_an_idea_and_certifies_the_tip_on_fresh_seeds(finished: Scene) -> None:
+    state = finished.state()
     idea = state.candidates["c-0002"]
     assert idea.verdict and idea.gain is not None
     if idea.kept or idea.state == "accepted":
@@ -55,6 +59,13 @@ def test_a_night_screens_an_idea_and_certifies_the_tip_on_fresh_seeds(tmp_path: 
     screen = {run.train_seed for run in state.runs.values() if run.phase == "screen"}
     confirm = {run.train_seed for run in state.runs.values() if run.phase == "confirm"}
     assert not screen & confirm, "certification never uses a seed that selected the tip"
+
+
+def test_a_run_of_the_built_in_trainer_comes_out_the_same_to_the_last_digit(
+    finished: Scene, verb: Callable[..., Said]
+) -> None:
+    said = verb("reproduce", "r-0002", "--dir", str(finished.project))
+    assert said.code == 0 and "10 of 10 episodes identical" in said.stdout, said.stdout + said.stderr
 
 
 @pytest.mark.usefixtures("keys")

@@ -46,7 +46,7 @@ class Here(RealMachine):
 
 @pytest.fixture
 def drawn() -> Iterator[None]:
-    gymnasium.register("DrawnCartPole-v0", entry_point=DrawnCartPole, max_episode_steps=500)
+    gymnasium.register("DrawnCartPole-v0", entry_point=lambda **said: DrawnCartPole(**said), max_episode_steps=500)
     yield
     del gymnasium.registry["DrawnCartPole-v0"]
 
@@ -62,7 +62,7 @@ def test_an_episode_is_written_as_a_moving_picture(params: Scene, tmp_path: Path
     assert play(source, source.run_of("c-0002"), 0, tmp_path / "before.png") == found, "it may be written over"
 
 
-@pytest.mark.parametrize("who", [None, "baseline", "c-0001"])
+@pytest.mark.parametrize("who", [None, "baseline"])
 def test_an_environment_that_cannot_draw_itself_is_played_all_the_same(
     who: str | None, params: Scene, tmp_path: Path, verb: Verb, monkeypatch: pytest.MonkeyPatch
 ) -> None:

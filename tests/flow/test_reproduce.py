@@ -32,7 +32,13 @@ def test_a_run_comes_out_the_same_and_is_noted(kind: str, request: pytest.Fixtur
     assert f"{run} was trained again. 5 of 5" in scene.entries("noted")[-1]["says"]
     assert scene.state().runs == runs, "a reproduction is no run of the study"
     assert (scene.at.reproductions / run / "exit.json").exists()
-    assert again(verb, scene, run).code == 0, "and once more, in the same folder"
+
+
+def test_it_can_be_done_again_in_the_same_folder(params: Scene, verb: Verb) -> None:
+    left = params.at.reproductions / "r-0001"
+    left.mkdir(parents=True)
+    (left / "exit.json").write_text("left over")
+    assert again(verb, params, "r-0001").code == 0
 
 
 def test_all_runs_of_a_claim_are_trained_again(params: Scene, verb: Verb) -> None:
@@ -77,7 +83,7 @@ def test_a_tree_that_another_hand_has_changed_is_not_launched(certified: Scene, 
 
 
 def test_terms_that_changed_since_are_not_those_of_the_run(params: Scene, verb: Verb) -> None:
-    params.edit("stop_amount: 1000.0", "stop_amount: 2000.0")
+    params.rewrite(lambda terms: terms["budget"].update(stop_amount=2000))
     said = again(verb, params)
     assert said.code == 3 and "ran under other terms" in said.stderr
     assert not params.at.reproductions.exists()
@@ -104,13 +110,11 @@ def test_ctrl_c_stops_the_training(params: Scene) -> None:
         child = subprocess.Popen(
             [sys.executable, "-m", "overnight.cli.main", "reproduce", "--dir", str(params.project)],
             env=clean_env(),
-            stderr=subprocess.PIPE,
-            text=True,
+            stderr=subprocess.DEVNULL,
         )
         folder = wait_for_a_run(params)
         os.kill(child.pid, signal.SIGINT)
         assert child.wait(30) == 130
-        assert child.stderr is not None and "interrupted" in child.stderr.read()
     finally:
         Path(command).write_text(text)
     assert not LocalLauncher().is_alive(folder)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from overnight.cli.main import main
 from overnight.guest.train import write_tensors
 from overnight.home import expected_returns, read_source
 from overnight.machine import RealMachine
@@ -44,14 +46,29 @@ def run_elsewhere(place: Path, folder: Path, *words: str) -> "subprocess.Complet
     )
 
 
+@pytest.fixture(scope="session")
+def _taken(_params_night: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("taken") / "home"
+    assert main(["take", "--policy", str(folder), "--dir", str(_params_night)]) == 0
+    return folder
+
+
+@pytest.fixture
+def home(_taken: Path, tmp_path: Path) -> Path:
+    """A folder with a taken policy of weights."""
+    return shutil.copytree(_taken, tmp_path / "home")
+
+
 @pytest.mark.parametrize("kind", ["weights", "code"])
 def test_a_taken_policy_plays_as_measured_where_overnight_is_not_installed(
     kind: str, request: pytest.FixtureRequest, elsewhere: Path, tmp_path: Path, verb: Verb
 ) -> None:
-    scene: Scene = request.getfixturevalue("params" if kind == "weights" else "certified")
-    home = tmp_path / "home"
-    said = took(verb, scene, "--policy", str(home))
-    assert said.code == 0, said.stderr
+    if kind == "weights":
+        home: Path = request.getfixturevalue("home")
+    else:
+        home = tmp_path / "code"
+        said = took(verb, request.getfixturevalue("certified"), "--policy", str(home))
+        assert said.code == 0, said.stderr
     names = {"act.py", "README.md", "expected.json"}
     assert {path.name for path in home.iterdir()} - names == (
         {"policy.json", "model.safetensors"} if kind == "weights" else {"policy"}
@@ -62,21 +79,15 @@ def test_a_taken_policy_plays_as_measured_where_overnight_is_not_installed(
     assert "20 of 20 returns are as expected." in played.stdout and "seed 0: " in played.stdout
 
 
-def test_the_example_of_the_readme_runs(params: Scene, elsewhere: Path, tmp_path: Path, verb: Verb) -> None:
-    home = tmp_path / "home"
-    took(verb, params, "--policy", str(home))
+def test_the_example_of_the_readme_runs(home: Path, elsewhere: Path) -> None:
     page = (home / "README.md").read_text()
     example = page.split("```python\n")[1].split("```")[0]
     done = run_elsewhere(elsewhere, home, "-c", example + "print(action)")
     assert done.stdout.strip() in ("0", "1"), done.stderr
-    assert "Return 9" in page, "the claim stands on the page"
+    assert "4 fresh seeds each" in page, "the claim stands on the page"
 
 
-def test_a_policy_that_plays_otherwise_is_told_with_status_1(
-    params: Scene, elsewhere: Path, tmp_path: Path, verb: Verb
-) -> None:
-    home = tmp_path / "home"
-    took(verb, params, "--policy", str(home))
+def test_a_policy_that_plays_otherwise_is_told_with_status_1(home: Path, elsewhere: Path) -> None:
     expected = json.loads((home / "expected.json").read_text())
     expected["episodes"][3]["return"] += 1.0
     (home / "expected.json").write_text(json.dumps(expected))
@@ -84,9 +95,8 @@ def test_a_policy_that_plays_otherwise_is_told_with_status_1(
     assert played.returncode == 1 and "19 of 20" in played.stdout and "was expected" in played.stdout
 
 
-def test_a_machine_without_gymnasium_is_told_so(params: Scene, tmp_path: Path, verb: Verb, elsewhere: Path) -> None:
-    home, place = tmp_path / "home", tmp_path / "numpy-only"
-    took(verb, params, "--policy", str(home))
+def test_a_machine_without_gymnasium_is_told_so(home: Path, tmp_path: Path, elsewhere: Path) -> None:
+    place = tmp_path / "numpy-only"
     place.mkdir()
     for name in ("numpy", "numpy.libs"):
         if (elsewhere / name).exists():
@@ -96,11 +106,9 @@ def test_a_machine_without_gymnasium_is_told_so(params: Scene, tmp_path: Path, v
 
 
 def test_a_continuous_policy_with_a_normaliser_plays_to_the_last_digit(
-    params: Scene, elsewhere: Path, tmp_path: Path, verb: Verb
+    params: Scene, home: Path, elsewhere: Path, tmp_path: Path
 ) -> None:
     """Pendulum, two layers, clipped actions: where the referee's and the taken arithmetic could differ."""
-    home = tmp_path / "home"
-    took(verb, params, "--policy", str(home))
     source = read_source(RealMachine(), params.at)
     env = EnvSpec(backend="gymnasium", id="Pendulum-v1")
     run = tmp_path / "run"
@@ -183,7 +191,8 @@ def test_a_repository_has_no_parameters_to_take(certified: Scene, tmp_path: Path
 def test_a_patch_applies_to_the_baseline(certified: Scene, tmp_path: Path, verb: Verb) -> None:
     patch = tmp_path / "better.diff"
     assert took(verb, certified, "--patch", str(patch)).code == 0
-    git(certified.project, "apply", "--index", str(patch))
+    git(certified.project, "apply", str(patch))
+    git(certified.project, "add", "--all")
     assert git(certified.project, "write-tree") == certified.state().candidates["c-0003"].tree
 
 

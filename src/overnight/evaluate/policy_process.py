@@ -101,7 +101,7 @@ def _start(run_folder: Path, policy: Path) -> tuple["subprocess.Popen[bytes]", i
     ask_read, ask_write = os.pipe()
     answer_read, answer_write = os.pipe()
     process = subprocess.Popen(
-        (sys.executable, "-I", "-c", _START, str(ask_read), str(answer_write), str(run_folder), str(policy)),
+        (sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(run_folder), str(policy)),
         cwd="/",
         env={"PATH": os.defpath, "HOME": "/nonexistent", "LC_ALL": "C", "OMP_NUM_THREADS": "1"},
         stdin=subprocess.DEVNULL,
