@@ -19,12 +19,11 @@ from overnight.claims import Claim, claims, incumbent, median_run, stack
 from overnight.decide.certify import MEANING
 from overnight.errors import Refused, UserError
 from overnight.evaluate.architectures import POLICY, WEIGHTS, kind_of
-from overnight.evaluate.measure import RefereeFailed, measure, record
+from overnight.evaluate.measure import measure
 from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import encode
 from overnight.records.contract import PARAMS_FILE, Contract
-from overnight.report.png import SIGNATURE, assemble_apng, encode_png
 from overnight.run.harvest import harvest
 from overnight.run.launch import exit_of
 from overnight.study.durable import make_folder, write_file
@@ -35,8 +34,6 @@ from overnight.study.study import read_state
 
 PUBLIC_SEEDS = range(20)
 """The seeds of a taken policy's check. They are no secret, and no decision rests on them."""
-MOST_FRAMES = 400
-SECONDS_PER_FRAME = 0.04
 
 
 @dataclass(slots=True)
@@ -141,9 +138,9 @@ def _tip(source: Source) -> CandidateState:
 
 def _why_not(source: Source, one: CandidateState, *, named: bool) -> str:
     if one.id == source.state.baseline:
-        return "It is the baseline, and no gain over it is certified." if named else (
-            "No candidate is certified; the incumbent is still the baseline."
-        )  # fmt: skip
+        if named:
+            return "It is the baseline, which every gain is measured against."
+        return "No candidate is certified; the incumbent is still the baseline."
     whole = [claim for claim in claims(source.state, source.entries, source.contract) if one.id in claim.stack]
     if whole:
         return f"It was certified as a part of {whole[-1].candidate}, and never by itself."
@@ -198,8 +195,17 @@ def _check_targets(taking: Taking, wish: Wish) -> Ground | None:
         raise UserError(one.id, "is the baseline, so there is no change to take")
     if wish.branch is None:
         return None
-    revision = source.contract.baseline.source_commit or "HEAD"
-    return find_ground(source.machine, source.at.task.root.project, wish.branch, revision=revision)
+    return _ground(source, wish.branch)
+
+
+def _ground(source: Source, branch: str) -> Ground:
+    """Where a branch would stand: on the commit that the study began with, or on HEAD where there is none."""
+    began = source.contract.baseline.source_commit
+    ground = find_ground(source.machine, source.at.task.root.project, branch, revision=began or "HEAD")
+    theirs = Store(source.machine, ground.repository.git_dir)
+    if began is not None and theirs.tree_of(ground.repository.commit) != source.state.tree:
+        raise Refused("--branch", (f"The commit {began[:12]} is not the baseline that the ledger names.",))
+    return ground
 
 
 # What is said about it
@@ -353,53 +359,3 @@ environment; another version may round differently.
 
 `{reproduce}`, where the study lies, trains it again from the start.
 """
-
-
-# A moving picture
-
-
-class Played(NamedTuple):
-    """One episode, and where its picture is."""
-
-    total: float
-    steps: int
-    picture: Path | None
-    missing: str
-    """Why there is no picture; empty where there is one."""
-
-
-def play(source: Source, run: str, seed: int, out: Path) -> Played:
-    """Let the referee play one episode, and keep it as a moving picture where the environment draws itself."""
-    if out.suffix.lower() != ".png":
-        raise UserError("--out", f"is {out.name[:80]!r}, but a name that ends in `.png` is needed")
-    if out.exists() and not (source.machine.read(str(out)) or b"").startswith(SIGNATURE):
-        raise UserError(str(out), "is there already, and not a picture", hint="name another file")
-    env, folder = source.contract.task.env, source.at.runs / run
-    frames = out.absolute().with_name(f".{out.stem}.npy")
-    try:
-        found = record(source.machine, env, folder, seed, frames)
-        missing = "" if found.error else _write_picture(source.machine, frames, out)
-    except RefereeFailed as failed:
-        found = measure(source.machine, env, folder, (seed,), lanes=1)
-        missing = failed.what
-    finally:
-        frames.unlink(missing_ok=True)
-    if found.error:
-        raise Refused(run, (found.error,))
-    _, total, steps = found.episodes[0]
-    return Played(total, steps, None if missing else out, missing)
-
-
-def _write_picture(machine: Machine, frames: Path, out: Path) -> str:
-    """Write the picture; where that fails, return why."""
-    import numpy as np
-
-    pictures: Any = np.load(frames, mmap_mode="r", allow_pickle=False)
-    step = -(-len(pictures) // MOST_FRAMES)
-    try:
-        encoded = tuple(encode_png(np.asarray(one)) for one in pictures[::step])
-        data = assemble_apng(encoded, seconds_per_frame=SECONDS_PER_FRAME * step)
-    except ValueError as error:
-        return str(error)
-    write_file(machine, out, data)
-    return ""

@@ -11,8 +11,9 @@ import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 from overnight.evaluate import referee
-from overnight.home import play, read_source
+from overnight.home import read_source
 from overnight.machine import RealMachine
+from overnight.play import play
 from overnight.ports import Finished
 from overnight.report.png import chunks
 from scenes import Said, Scene

@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[2] / "src" / "overnight"
 
 NOUNS = {"errors", "records"}
 GROUND = NOUNS | {"ports", "machine", "study"}
-MORNING = {"claims", "morning", "home", "again"}
+MORNING = {"claims", "morning", "home", "play", "again"}
 STAGES = {"contract", "gate", "candidate", "propose", "run", "evaluate", "decide", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "claims": NOUNS | {"study", "decide"},
     "morning": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
+    "play": NOUNS | {"ports", "study", "home"} | STAGES,
     "again": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
     "loop": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
     "cli": GROUND | STAGES | {"__init__", "begin", "admission", "trials", "loop", "adapters"} | MORNING,
@@ -53,7 +54,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "decide": {"numpy"},
     "morning": {"numpy"},
     "report": {"numpy"},
-    "home": {"numpy"},
+    "play": {"numpy"},
     "taken": {"numpy", "gymnasium"},  # in files that stand alone where they are taken
     "guest": {"numpy"},  # only inside `act`, where the candidate's own environment has it
     "rl": {"numpy", "jax", "optax", "gymnasium", "envpool"},

@@ -29,8 +29,8 @@ def play(
 
     Examples: `overnight play`, `overnight play baseline --seed 3 --out before.png`
     """
-    from overnight.home import play as let_play
     from overnight.home import read_source
+    from overnight.play import play as let_play
 
     source = read_source(*active(folder))
     one = source.candidate(name)
