@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from overnight.audit import audit
+from overnight.claims import incumbent
 from overnight.decide.certify import Arm, Certification, certify, error_for_attempt
 from overnight.decide.screen import Pair, screen
 from overnight.decide.telling import decimals, told
@@ -40,7 +41,7 @@ def wanted(bench: Bench, *, certifying: bool) -> Iterator[Wanted]:
         seeds_left = range(len(_pairs(bench, focus.id)), how.screen_train_seeds)
         yield from _missing(bench, dict.fromkeys((tip(bench), focus.id), seeds_left), "screen", _reign(bench))
     elif certifying:
-        arms = dict.fromkeys((tip(bench), incumbent(bench)), range(how.confirm_train_seeds))
+        arms = dict.fromkeys((tip(bench), incumbent(state)), range(how.confirm_train_seeds))
         yield from _missing(bench, arms, "confirm", state.attempts + 1)
 
 
@@ -66,14 +67,7 @@ def in_focus(bench: Bench) -> CandidateState | None:
 def tip(bench: Bench) -> str:
     """The candidate whose tree is the tip."""
     state = bench.study.state
-    return state.stack[-1] if state.stack else incumbent(bench)
-
-
-def incumbent(bench: Bench) -> str:
-    """The candidate whose tree is the incumbent; at first the baseline."""
-    state = bench.study.state
-    accepted = [found.id for found in state.candidates.values() if found.commit == state.incumbent]
-    return accepted[0] if accepted else state.baseline
+    return state.stack[-1] if state.stack else incumbent(state)
 
 
 # Runs and their results
@@ -157,7 +151,7 @@ def _certified(bench: Bench) -> Decision | None:
     """The verdict on the tip, once every run of the attempt has its result."""
     state, how = bench.study.state, bench.contract.evaluation
     attempt = state.attempts + 1
-    arms = [_results(bench, name, "confirm", attempt) for name in (tip(bench), incumbent(bench))]
+    arms = [_results(bench, name, "confirm", attempt) for name in (tip(bench), incumbent(state))]
     if not state.stack or not all(_complete(arm, how.confirm_train_seeds) for arm in arms):
         return None
     found = _tested(bench, arms[0], arms[1], attempt)

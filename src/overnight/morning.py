@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from overnight.admission import drafted
-from overnight.decide.certify import MEANING, Arm, Certification, certify, error_for_attempt
+from overnight.claims import claims, completed_runs, incumbent, median_run
+from overnight.decide.certify import MEANING
 from overnight.errors import OvernightError
 from overnight.evaluate.measure import measure_reference, record
 from overnight.evaluate.seeds import Phase, Seeds
 from overnight.ports import Machine
 from overnight.records.contract import Contract, Plant
 from overnight.records.decision import Verdict
-from overnight.records.run import Outcome
 from overnight.report import facts as told
 from overnight.report.exports import results_tsv
 from overnight.report.html import render_html
@@ -33,7 +33,7 @@ from overnight.study.artifacts import read_bytes
 from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
 from overnight.study.ledger import RawEntry, read_sound
-from overnight.study.state import CandidateState, RunState, StudyState
+from overnight.study.state import CandidateState, StudyState
 
 _FRAMES = 200
 _PACKAGES = ("overnight", "gymnasium", "jax", "envpool", "numpy")
@@ -100,48 +100,22 @@ class Morning:
 
     def _claims(self) -> Iterator[told.Claim]:
         """Every certified gain, newest first, told by the same computation that certified it."""
-        decided = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
-        certified = [data for data in decided if data["verdict"] == Verdict.CERTIFIED]
-        for data in reversed(certified):
-            runs = [self.state.runs[name] for name in data["evidence"]]
-            found = self._certification(data["candidate"], runs)
+        for one in claims(self.state, self.entries, self.contract):
             yield told.Claim(
-                sentence=found.claim(self.contract.budget),
+                sentence=one.sentence,
                 fixed_line=MEANING,
-                before=_mean(found.incumbent.scores),
-                after=_mean(found.candidate.scores),
-                gain=data["gain"],
-                low=data["gain_low"],
-                high=data["gain_high"],
-                seeds_each=len(found.candidate.scores),
-                candidates=tuple(self._stack(data["candidate"])),
-                evidence=tuple(self._evidence(data["evidence"])),
-                command=self._command("reproduce", data["candidate"]),
+                before=_mean(one.found.incumbent.scores),
+                after=_mean(one.found.candidate.scores),
+                gain=one.decision["gain"],
+                low=one.decision["gain_low"],
+                high=one.decision["gain_high"],
+                seeds_each=len(one.found.candidate.scores),
+                candidates=one.stack,
+                evidence=tuple(self._evidence(one.runs)),
+                command=self._command("reproduce", one.candidate),
             )
 
-    def _certification(self, candidate: str, runs: list[RunState]) -> Certification:
-        ours = [run for run in runs if run.candidate == candidate]
-        theirs = [run for run in runs if run.candidate != candidate]
-        alpha = error_for_attempt(runs[0].round, self.contract.evaluation.max_false_claims)
-        return certify(self.contract.metric, self._arm(ours), self._arm(theirs), alpha=alpha)
-
-    def _arm(self, runs: list[RunState]) -> Arm:
-        names = [rail.name for rail in self.contract.metric.guardrails]
-        return Arm(
-            scores=tuple(run.score for run in runs),
-            guardrails={name: tuple(run.guardrails.get(name) for run in runs) for name in names},
-        )
-
-    def _stack(self, tip: str) -> list[str]:
-        """The candidates that a certified tip is built of, oldest first."""
-        by_commit = {one.commit: one for one in self.state.candidates.values()}
-        found, one = [], self.state.candidates.get(tip)
-        while one is not None and one.id != self.state.baseline:
-            found.append(one.id)
-            one = by_commit.get(one.base)
-        return found[::-1]
-
-    def _evidence(self, runs: list[str]) -> Iterator[told.EvidenceFile]:
+    def _evidence(self, runs: tuple[str, ...]) -> Iterator[told.EvidenceFile]:
         for entry in self.entries:
             if entry["kind"] == "measured" and entry["data"]["run"] in runs:
                 digest = entry["data"]["artefact"]
@@ -254,15 +228,9 @@ class Morning:
         arms: list[tuple[told.Arm, str]] = [("baseline", self.state.baseline)]
         return [*arms, ("winner", winner)] if winner and winner != self.state.baseline else arms
 
-    def _runs_of(self, candidate: str) -> list[tuple[str, RunState]]:
-        """A candidate's completed runs: the fresh ones of a certification where there are any."""
-        runs = [(name, run) for name, run in self.state.runs.items() if run.candidate == candidate]
-        done = [(name, run) for name, run in runs if run.outcome is Outcome.COMPLETED and run.score is not None]
-        return [pair for pair in done if pair[1].phase == "confirm" and pair[1].round > 0] or done
-
     def _curves(self) -> Iterator[told.Curve]:
         for arm, candidate in self._arms():
-            series = tuple(self._series(name) for name, _ in self._runs_of(candidate))
+            series = tuple(self._series(name) for name, _ in completed_runs(self.state, candidate))
             if any(series):
                 yield told.Curve(arm=arm, seeds=tuple(one for one in series if one))
 
@@ -290,8 +258,9 @@ class Morning:
             return None  # an environment that cannot draw itself here: the report is whole without pictures
 
     def _replay(self, arm: str, candidate: str) -> told.Replay:
-        runs = sorted(self._runs_of(candidate), key=lambda pair: pair[1].score or 0.0)
-        name, run = runs[len(runs) // 2]
+        name = median_run(self.state, candidate)
+        if name is None:
+            raise ValueError(f"No run of {candidate} was completed.")
         entry = next(one["data"] for one in self.entries if one["kind"] == "measured" and one["data"]["run"] == name)
         episodes = json.loads(read_bytes(self.machine, self.at.objects, entry["artefact"]))["episodes"]
         seed = sorted(episodes, key=lambda episode: episode[1])[len(episodes) // 2][0]
@@ -303,7 +272,7 @@ class Morning:
         step = max(len(frames) // _FRAMES, 1)
         return told.Replay(
             title=f"{arm}: the median episode of the median run",
-            seed=run.train_seed,
+            seed=self.state.runs[name].train_seed,
             score=played.score(),
             frames=tuple(encode_png(frame) for frame in frames[::step]),
             seconds_per_frame=0.04 * step,
@@ -322,7 +291,7 @@ class Morning:
     def _commands(self) -> tuple[told.NextCommand, told.NextCommand, told.NextCommand]:
         tip = self._arms()[-1][1]
         more = told.NextCommand(says="See what was changed, and why.", command=self._command("show", tip))
-        if self.state.incumbents:
+        if incumbent(self.state) != self.state.baseline:
             home = self._command("take", "--policy", "policy")
             again = self._command("reproduce", tip)
             return (
@@ -331,8 +300,11 @@ class Morning:
                 more,
             )
         return (
-            told.NextCommand(says="Go on searching, with one more hour.", command=self._command("extend", "--hours 1")),
-            told.NextCommand(says="Check that the record is whole.", command=self._command("ledger", "verify --deep")),
+            told.NextCommand(
+                says="Go on searching, with one more hour.",
+                command=self._command("extend", "--hours 1 --candidates 20"),
+            ),
+            told.NextCommand(says="Then go on where the night ended.", command=self._command("start")),
             more,
         )
 

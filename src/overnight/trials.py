@@ -28,8 +28,8 @@ from overnight.records.job import Job
 from overnight.records.lifecycle import Actor, State
 from overnight.records.order import RunBudget, RunOrder
 from overnight.records.run import Outcome, Run, RunEnd
-from overnight.run.launch import clear, exit_of, launch, prepare, sweep
-from overnight.study.state import CandidateState, RunState
+from overnight.run.launch import Prepared, clear, exit_of, launch, prepare, sweep
+from overnight.study.state import RunState
 from overnight.study.study import Study
 
 SILENCE_SECONDS = 900.0
@@ -110,9 +110,7 @@ def _end(one: Bench, name: str, folder: Path) -> None:
 
 def _measure(one: Bench, name: str, run: RunState) -> None:
     """Ask the referee for the score of one run; a policy that cannot be measured is the candidate's crash."""
-    how, folder = one.contract.evaluation, one.study.at.runs / name
-    count = how.screen_episodes if run.phase == "screen" else how.confirm_episodes
-    seeds = one.seeds.episodes(_phase(run.phase), run.round, count)
+    folder, seeds = one.study.at.runs / name, episode_seeds(one, run)
     for _ in range(3):
         try:
             found = measure(one.study.machine, one.contract.task.env, folder, seeds)
@@ -131,7 +129,7 @@ def _measure(one: Bench, name: str, run: RunState) -> None:
         phase=_phase(run.phase),
         score=found.score() if not found.error else None,
         error=found.error,
-        episodes=count,
+        episodes=len(seeds),
         guardrails=found.guardrails() if not found.error else {},
         comparability=run.comparability,
         artefact=artefact,
@@ -143,6 +141,12 @@ def _measure(one: Bench, name: str, run: RunState) -> None:
 
 class Spent(Exception):
     """The budget holds no further run; the message is the gate's own sentence."""
+
+
+def episode_seeds(one: Bench, run: RunState) -> tuple[int, ...]:
+    """The hidden seeds of the episodes on which a run is measured."""
+    how, phase = one.contract.evaluation, _phase(run.phase)
+    return one.seeds.episodes(phase, run.round, how.screen_episodes if phase == "screen" else how.confirm_episodes)
 
 
 def begin(one: Bench, want: Wanted) -> None:
@@ -161,7 +165,6 @@ def begin(one: Bench, want: Wanted) -> None:
     if candidate.state is State.VALIDATED and admit_candidate(study, one.store, want.candidate):
         return
     seed = one.seeds.train(_phase(want.phase), want.round, want.number)
-    command = _command(one.contract)
     run = Run(
         id=name,
         candidate=want.candidate,
@@ -175,19 +178,22 @@ def begin(one: Bench, want: Wanted) -> None:
         comparability=one.contract.comparability(),
     )
     folder, slot = study.at.runs / name, one.free_slot()
-    order = _order(one, run, candidate)
-    prepared = prepare(
-        study.machine, folder, order, _job(one, command), lambda target: write_copy(one.store, candidate.tree, target)
-    )
+    prepared = lay_out(one, run, folder)
     study.append(Actor.RUNNER, run)
     launch(prepared, one.launcher)
     one.taken[name] = slot
     one.going[name] = folder
 
 
-def _order(one: Bench, run: Run, candidate: CandidateState) -> RunOrder:
+def lay_out(one: Bench, run: Run, folder: Path) -> Prepared:
+    """Write out everything that a run needs: its tree, its order and its limits. Starts nothing."""
+    machine, job = one.study.machine, _job(one, _command(one.contract))
+    return prepare(machine, folder, _order(one, run), job, lambda target: write_copy(one.store, run.tree, target))
+
+
+def _order(one: Bench, run: Run) -> RunOrder:
     budget, hardware = one.contract.budget, one.contract.hardware
-    params = params_of(one.store, candidate.tree) if one.contract.scope.preset == "params" else {}
+    params = params_of(one.store, run.tree) if one.contract.scope.preset == "params" else {}
     cache = one.study.at.task.root.folder / "cache"
     return RunOrder(
         run=run.id,

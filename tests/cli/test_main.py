@@ -138,7 +138,9 @@ RESULTS = [
 
 
 def test_every_verb_has_a_result_that_is_checked_here() -> None:
-    assert {words[0] for words in RESULTS} | {"start", "run", "loop", "report"} == set(VERBS)
+    assert {words[0] for words in RESULTS} | {"start", "run", "loop", "report", "take", "play", "reproduce"} == set(
+        VERBS
+    )
 
 
 @pytest.mark.parametrize("words", RESULTS, ids=" ".join)

@@ -5,74 +5,24 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from nights import sit, small_study
 from overnight.adapters.launchers.local import LocalLauncher
-from overnight.admission import Who, enter
-from overnight.begin import Place, begin_env
-from overnight.contract.draft import Stated
-from overnight.evaluate.seeds import Seeds, load_key
-from overnight.loop import Night, night
 from overnight.machine import RealMachine
-from overnight.records.approval import Strength
-from overnight.records.proposal import Exhausted, Proposal, View
 from overnight.records.run import Outcome
 from overnight.study.state import StudyState
 from overnight.study.study import read_state
-from overnight.trials import Bench
-from scenes import Scene, scene_in
-
-GOOD = {"learning_rate": 0.003, "num_envs": 8, "rollout_steps": 32, "update_epochs": 8}
-
-
-class Scripted:
-    """Has one idea, and then no more."""
-
-    def ask(self, view: View) -> Proposal | Exhausted:
-        if view.tried:
-            return Exhausted(because="The script is at its end.")
-        return Proposal(
-            proposer="search",
-            kind="hyperparameter",
-            hypothesis="Larger steps on smaller rollouts learn faster.",
-            predicted_effect="The score rises.",
-            params=GOOD,
-            bundle=tuple(f"{key} becomes {value}" for key, value in GOOD.items()),
-        )
-
-
-def small_study(project: Path) -> Scene:
-    """A study whose runs take a second or two each."""
-    begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=2048, hours=1))
-    scene = scene_in(project)
-    for old, new in (
-        ("screen_train_seeds: 3", "screen_train_seeds: 2"),
-        ("confirm_train_seeds: 6", "confirm_train_seeds: 4"),
-        ("screen_episodes: 20", "screen_episodes: 10"),
-        ("confirm_episodes: 100", "confirm_episodes: 10"),
-    ):
-        scene.edit(old, new)
-    scene.approve()
-    return scene
-
-
-def sit(scene: Scene) -> str:
-    """One sitting, to its end."""
-    machine = RealMachine()
-    with scene.open() as study:
-        contract = enter(study, Who("tester", Strength.TERMINAL))
-        seeds = Seeds(load_key(study.state.seed_commitment or ""), "cartpole/first")
-        bench = Bench(study, scene.store, contract, LocalLauncher(), seeds, 2, lambda _: None)
-        return night(Night(bench, Scripted(), machine.monotonic() + 3600))
-
+from scenes import Said, Scene
 
 SIT = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_night import sit
+from nights import sit
 from scenes import scene_in
 print(sit(scene_in(Path(sys.argv[1]))))
 """
@@ -92,13 +42,16 @@ def check(state: StudyState) -> None:
     assert state.attempts == 1 or not state.candidates["c-0002"].kept
 
 
-@pytest.mark.usefixtures("keys")
-def test_a_night_screens_an_idea_and_certifies_the_tip_on_fresh_seeds(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    scene = small_study(project)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """A study after one whole night."""
+    scene = small_study(tmp_path_factory.mktemp("project"))
     assert sit(scene) == "The script is at its end."
-    state = scene.state()
+    return scene
+
+
+def test_a_night_screens_an_idea_and_certifies_the_tip_on_fresh_seeds(finished: Scene) -> None:
+    state = finished.state()
     idea = state.candidates["c-0002"]
     assert idea.verdict and idea.gain is not None
     if idea.kept or idea.state == "accepted":
@@ -106,6 +59,13 @@ def test_a_night_screens_an_idea_and_certifies_the_tip_on_fresh_seeds(tmp_path: 
     screen = {run.train_seed for run in state.runs.values() if run.phase == "screen"}
     confirm = {run.train_seed for run in state.runs.values() if run.phase == "confirm"}
     assert not screen & confirm, "certification never uses a seed that selected the tip"
+
+
+def test_a_run_of_the_built_in_trainer_comes_out_the_same_to_the_last_digit(
+    finished: Scene, verb: Callable[..., Said]
+) -> None:
+    said = verb("reproduce", "r-0002", "--dir", str(finished.project))
+    assert said.code == 0 and "10 of 10 episodes identical" in said.stdout, said.stdout + said.stderr
 
 
 @pytest.mark.usefixtures("keys")

@@ -11,6 +11,7 @@ SRC = Path(__file__).parents[2] / "src" / "overnight"
 
 NOUNS = {"errors", "records"}
 GROUND = NOUNS | {"ports", "machine", "study"}
+MORNING = {"claims", "morning", "home", "play", "again"}
 STAGES = {"contract", "gate", "candidate", "propose", "run", "evaluate", "decide", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -34,12 +35,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "begin": NOUNS | {"__init__", "ports", "study"} | STAGES,
     "admission": NOUNS | {"ports", "study"} | STAGES,
     "trials": NOUNS | {"ports", "study", "admission"} | STAGES,
-    "morning": NOUNS | {"ports", "study", "admission"} | STAGES,
+    "claims": NOUNS | {"study", "decide"},
     "audit": NOUNS | {"ports", "study"} | STAGES,
     "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
-    "judge": NOUNS | {"study", "trials", "audit"} | STAGES,
-    "loop": NOUNS | {"ports", "study", "admission", "trials", "judge", "plants"} | STAGES,
-    "cli": GROUND | STAGES | {"__init__", "begin", "admission", "trials", "loop", "morning", "adapters"},
+    "judge": NOUNS | {"study", "trials", "audit", "claims"} | STAGES,
+    "loop": NOUNS | {"ports", "study", "admission", "claims", "trials", "judge", "plants"} | STAGES,
+    "morning": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
+    "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
+    "play": NOUNS | {"ports", "study", "home"} | STAGES,
+    "again": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
+    "cli": GROUND | STAGES | {"__init__", "begin", "admission", "trials", "loop", "adapters"} | MORNING,
+    "taken": set(),
     "testing": NOUNS | {"ports"},
 }
 """What each package may import of ours. Stages never import one another; the modules above them join them."""
@@ -51,6 +57,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "decide": {"numpy"},
     "morning": {"numpy"},
     "report": {"numpy"},
+    "play": {"numpy"},
+    "taken": {"numpy", "gymnasium"},  # in files that stand alone where they are taken
     "guest": {"numpy"},  # only inside `act`, where the candidate's own environment has it
     "rl": {"numpy", "jax", "optax", "gymnasium", "envpool"},
     "adapters": {"optuna"},

@@ -37,6 +37,7 @@ _HARDENED = (
     "core.protectNTFS=true",
     "core.fsync=all",
     "core.untrackedCache=false",
+    "core.splitIndex=false",
     "protocol.allow=never",
     "safe.bareRepository=explicit",
     "gc.auto=0",
@@ -54,6 +55,13 @@ class TreeFile(NamedTuple):
     mode: str
     blob: str
     size: int
+
+
+class Identity(NamedTuple):
+    """Who a commit is by."""
+
+    name: str
+    email: str
 
 
 class Store:
@@ -104,13 +112,18 @@ class Store:
         finally:
             index.unlink(missing_ok=True)
 
-    def write_commit(self, tree: str, parents: Iterable[str], message: str, *, at: float) -> str:
-        """Store a commit; the same inputs give the same id."""
+    def write_commit(
+        self, tree: str, parents: Iterable[str], message: str, *, at: float, by: "Identity | None" = None
+    ) -> str:
+        """Store a commit, in our own name or in somebody's; the same inputs give the same id."""
         when = f"@{int(at)} +0000"
         argv = ["commit-tree", tree]
         for parent in parents:
             argv += ["-p", parent]
         stamp = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
+        if by is not None:
+            stamp |= {"GIT_AUTHOR_NAME": by.name, "GIT_COMMITTER_NAME": by.name}
+            stamp |= {"GIT_AUTHOR_EMAIL": by.email, "GIT_COMMITTER_EMAIL": by.email}
         return self._git(*argv, stdin=message.encode(errors="replace"), extra=stamp).decode().strip()
 
     def tree_of(self, commit: str) -> str:
@@ -199,6 +212,13 @@ class Store:
             "--full-index", "--src-prefix=a/", "--dst-prefix=b/", _checked(base), _checked(tree),
         )  # fmt: skip
 
+    def patch(self, base: str, tree: str) -> bytes:
+        """The difference of two trees as `git apply` takes it, binary files included."""
+        return self._git(
+            "diff-tree", "-r", "-p", "--binary", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
+            "--full-index", "--src-prefix=a/", "--dst-prefix=b/", _checked(base), _checked(tree),
+        )  # fmt: skip
+
     def ref(self, name: str) -> str | None:
         """What a ref points to, or None."""
         done = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", name)
@@ -235,6 +255,13 @@ class Store:
         pack = self._git("pack-objects", "--stdout", "-q", stdin=wanted, extra=extra)
         self._git("index-pack", "--stdin", stdin=pack)
         return tree
+
+    def copy_trees(self, trees: Iterable[str], to: "Store", *, known: str) -> None:
+        """Copy trees into another repository that has the tree `known` already."""
+        wanted = self._git(
+            "rev-list", "--objects", "--no-object-names", *map(_checked, trees), f"^{_checked(known)}"
+        )  # fmt: skip
+        to._git("index-pack", "--stdin", stdin=self._git("pack-objects", "--stdout", "-q", stdin=wanted))
 
     def _git(self, *argv: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None, bare: bool = False) -> bytes:
         done = self._run(*argv, stdin=stdin, extra=extra, bare=bare)
@@ -283,6 +310,7 @@ class UserCommit(NamedTuple):
     commit: str
     objects: Path
     object_format: str
+    git_dir: Path
 
 
 def user_commit(processes: Processes, repository: Path, revision: str = "HEAD") -> UserCommit | None:
@@ -308,7 +336,7 @@ def user_commit(processes: Processes, repository: Path, revision: str = "HEAD") 
             hint="commit your work first",
         )
     common_dir = Path(common) if Path(common).is_absolute() else found / common
-    return UserCommit(commit, common_dir.resolve() / "objects", ask("--show-object-format") or "sha1")
+    return UserCommit(commit, common_dir.resolve() / "objects", ask("--show-object-format") or "sha1", found)
 
 
 def _git_dir(repository: Path) -> Path | None:

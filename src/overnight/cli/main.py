@@ -34,6 +34,9 @@ VERBS: dict[str, Verb] = {
     "report": Verb("Morning", "report", "Write the morning report: what was gained, how sure that is, what it cost."),
     "candidates": Verb("Morning", "candidates", "List the candidates, each with its state."),
     "show": Verb("Morning", "show", "Show one candidate: idea, change, refusals, state."),
+    "take": Verb("Morning", "take", "Bring a result home: the policy, the parameters, a patch or a branch."),
+    "play": Verb("Morning", "play", "Play one episode by the referee, as a moving picture."),
+    "reproduce": Verb("Morning", "reproduce", "Train a run again, and compare every episode with the record."),
     "check": Verb("Tools", "check", "Check one thing: a candidate, a contract, or any record's file."),
     "ledger": Verb("Tools", "ledger", "Verify, show or follow the ledger."),
 }

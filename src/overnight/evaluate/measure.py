@@ -41,9 +41,12 @@ class RefereeFailed(OvernightError):
     """The referee itself did not do its work: the machine's fault, never the candidate's."""
 
 
-def measure(machine: Machine, env: EnvSpec, run_folder: Path, seeds: Sequence[int]) -> Measured:
-    """Measure the policy that a run left behind."""
-    request = {"policy": str(run_folder / "policy"), "run_folder": str(run_folder), "seeds": list(seeds)}
+def measure(
+    machine: Machine, env: EnvSpec, run_folder: Path, seeds: Sequence[int], *, lanes: int | None = None
+) -> Measured:
+    """Measure the policy that a run left behind, as many episodes at a time as the referee likes, or so many."""
+    request: dict[str, Any] = {"policy": str(run_folder / "policy"), "run_folder": str(run_folder)}
+    request |= {"seeds": list(seeds)} | ({"lanes": lanes} if lanes is not None else {})
     return _ask(machine, env, request)
 
 

@@ -23,7 +23,14 @@ from overnight.guest import wire
 LOAD_SECONDS = 30.0
 FIRST_SECONDS = 10.0
 STEP_SECONDS = 2.0
-_START = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('guest.act', run_name='__main__')"
+_START = """
+import fcntl, os, runpy, sys
+asked, answered = (fcntl.fcntl(int(sys.argv.pop(1)), fcntl.F_DUPFD, 10) for _ in range(2))
+os.dup2(asked, 3), os.dup2(answered, 4), os.closerange(5, 64)
+sys.path.insert(0, sys.argv.pop(1))
+runpy.run_module("guest.act", run_name="__main__")
+"""
+"""Whatever numbers the pipes have, they become 3 and 4; moved aside first, because they may be 3 and 4 themselves."""
 
 
 class PolicyProcess:
@@ -93,10 +100,8 @@ class PolicyProcess:
 def _start(run_folder: Path, policy: Path) -> tuple["subprocess.Popen[bytes]", int, int]:
     ask_read, ask_write = os.pipe()
     answer_read, answer_write = os.pipe()
-    command = (sys.executable, "-I", "-c", _START, str(run_folder), str(policy))
-    shell = f'exec "$@" 3<&{ask_read} 4>&{answer_write} {ask_read}<&- {answer_write}>&-'
     process = subprocess.Popen(
-        ("sh", "-c", shell, "sh", *command),
+        (sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(run_folder), str(policy)),
         cwd="/",
         env={"PATH": os.defpath, "HOME": "/nonexistent", "LC_ALL": "C", "OMP_NUM_THREADS": "1"},
         stdin=subprocess.DEVNULL,

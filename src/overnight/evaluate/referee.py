@@ -24,7 +24,7 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     """Play the episodes that are asked for, and return each one's result, or the policy's error."""
     spec = decode(EnvSpec, request["env"], where="request")
     seeds: Sequence[int] = request["seeds"]
-    lanes = 1 if request.get("record") else min(episodes.MAX_LANES, len(seeds))
+    lanes = 1 if request.get("record") else request.get("lanes", min(episodes.MAX_LANES, len(seeds)))
     policy: Policy | None = None
     try:
         policy = _policy(request, spec, lanes)

@@ -68,8 +68,8 @@ def sweep(folder: Path) -> int:
 
 
 def clear(folder: Path) -> None:
-    """Remove what only the run itself needed; its log, metrics, policy and exit stay."""
-    for name in ("source", "guest", "home", "tmp"):
+    """Remove what only the training needed. Log, metrics, exit, policy and the library that plays it stay."""
+    for name in ("source", "home", "tmp"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 

@@ -154,6 +154,11 @@ class StudyFolder:
         return self.folder / "runs"
 
     @property
+    def reproductions(self) -> Path:
+        """One folder for each run that was trained again."""
+        return self.folder / "reproductions"
+
+    @property
     def objects(self) -> Path:
         """Artefacts by content."""
         return self.folder / "objects"
