@@ -35,8 +35,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "admission": NOUNS | {"ports", "study"} | STAGES,
     "trials": NOUNS | {"ports", "study", "admission"} | STAGES,
     "morning": NOUNS | {"ports", "study", "admission"} | STAGES,
+    "room": NOUNS | {"study"},
+    "forecast": NOUNS | {"ports", "study", "admission", "room"} | STAGES,
+    "housekeeping": NOUNS | {"ports", "study", "room"},
+    "checkup": NOUNS | {"__init__", "ports", "study", "admission", "room", "housekeeping"} | STAGES,
     "loop": NOUNS | {"ports", "study", "admission", "trials"} | STAGES,
-    "cli": GROUND | STAGES | {"__init__", "begin", "admission", "trials", "loop", "morning", "adapters"},
+    "cli": GROUND
+    | STAGES
+    | {"__init__", "begin", "admission", "trials", "loop", "morning", "adapters"}
+    | {"room", "forecast", "housekeeping", "checkup"},
     "testing": NOUNS | {"ports"},
 }
 """What each package may import of ours. Stages never import one another; the modules above them join them."""

@@ -59,6 +59,11 @@ class Root:
         """The bare git repository with every candidate."""
         return self.folder / "store.git"
 
+    @property
+    def cache(self) -> Path:
+        """What built-in trainers compiled, for the next run; may be deleted at any time."""
+        return self.folder / "cache"
+
     def task(self, task: str) -> "TaskFolder":
         """One task's folder."""
         return TaskFolder(self, check_slug(task, called="task"))
@@ -152,6 +157,11 @@ class StudyFolder:
     def runs(self) -> Path:
         """One folder for each run."""
         return self.folder / "runs"
+
+    @property
+    def reproductions(self) -> Path:
+        """One folder for each run that was trained again."""
+        return self.folder / "reproductions"
 
     @property
     def objects(self) -> Path:
