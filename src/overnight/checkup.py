@@ -123,7 +123,7 @@ def _programs(machine: Machine) -> Iterator[Finding]:
     try:
         said = run_git(machine, "--version").stdout.decode(errors="replace").strip()
         yield Finding("git", "ok", said.removeprefix("git version "))
-    except (UserError, OvernightError):
+    except OvernightError:
         yield Finding("git", "problem", "missing: candidates cannot be stored", "sudo apt-get install git")
 
 
