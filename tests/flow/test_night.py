@@ -16,6 +16,7 @@ from overnight.contract.draft import Stated
 from overnight.evaluate.seeds import Seeds, load_key
 from overnight.loop import Night, night
 from overnight.machine import RealMachine
+from overnight.ports import Proposer
 from overnight.records.approval import Strength
 from overnight.records.proposal import Exhausted, Proposal, View
 from overnight.records.run import Outcome
@@ -58,14 +59,29 @@ def small_study(project: Path) -> Scene:
     return scene
 
 
-def sit(scene: Scene) -> str:
+class Tireless:
+    """Always has another idea, up to twenty."""
+
+    def ask(self, view: View) -> Proposal | Exhausted:
+        if len(view.tried) >= 20:
+            return Exhausted(because="Twenty ideas were asked for.")
+        return Proposal(
+            proposer="search",
+            kind="hyperparameter",
+            hypothesis=f"Idea {len(view.tried)} helps.",
+            predicted_effect="The score rises.",
+            params={"gamma": 0.95 + len(view.tried) / 1000},
+        )
+
+
+def sit(scene: Scene, proposer: Proposer | None = None) -> str:
     """One sitting, to its end."""
     machine = RealMachine()
     with scene.open() as study:
         contract = enter(study, Who("tester", Strength.TERMINAL))
         seeds = Seeds(load_key(study.state.seed_commitment or ""), "cartpole/first")
         bench = Bench(study, scene.store, contract, LocalLauncher(), seeds, 2, lambda _: None)
-        return night(Night(bench, Scripted(), machine.monotonic() + 3600))
+        return night(Night(bench, proposer or Scripted(), machine.monotonic() + 3600))
 
 
 SIT = """
@@ -106,6 +122,17 @@ def test_a_night_screens_an_idea_and_certifies_the_tip_on_fresh_seeds(tmp_path: 
     screen = {run.train_seed for run in state.runs.values() if run.phase == "screen"}
     confirm = {run.train_seed for run in state.runs.values() if run.phase == "confirm"}
     assert not screen & confirm, "certification never uses a seed that selected the tip"
+
+
+@pytest.mark.usefixtures("keys")
+def test_the_stop_rule_counts_ideas_and_not_the_baseline(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    scene = small_study(project)
+    scene.rewrite(lambda terms: terms["experiments"]["stop"].update(max_candidates=1))
+    scene.approve()
+    assert sit(scene, Tireless()) == "The stop rule fired: 1 candidates were tried."
+    assert list(scene.state().candidates) == ["c-0001", "c-0002"], "no idea is drafted only to be refused"
 
 
 @pytest.mark.usefixtures("keys")
