@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,13 @@ from scenes import Said, Scene, digest_of
 Verb = Callable[..., Said]
 
 
-def planned(contract: Contract, state: StudyState | None = None, **budget: float) -> Forecast:
+def planned(contract: Contract, state: StudyState | None = None, **budget: Any) -> Forecast:
     """A forecast on two slots, with some values of the budget changed."""
     changed = replace(contract, budget=replace(contract.budget, **budget)) if budget else contract
     return forecast(state or StudyState(), changed, run_bytes=None, side_by_side=2)
 
 
-def seeds(contract: Contract, **how: int) -> Contract:
+def seeds(contract: Contract, **how: Any) -> Contract:
     return replace(contract, evaluation=replace(contract.evaluation, **how))
 
 

@@ -456,10 +456,10 @@ def test_a_validation_under_an_older_contract_does_not_launch() -> None:
     assert says == "r-0001 may not start: c-0001 was not validated under this contract."
 
 
-def extended(clause: Clause, **amounts: object) -> Story:
+def extended(clause: Clause, **amounts: Any) -> Story:
     """A measured candidate, then a clause that was changed and approved anew, then the word to enter again."""
     before = contract().clause(clause)
-    after = replace(before, **amounts)  # type: ignore[type-var]
+    after: object = replace(before, **amounts)
     story = measured().tell(Actor.PERSON, approval(clause, after, replaces=digest(before)))
     return story.tell(Actor.PERSON, replace(entry(), contract="b" * 64))
 

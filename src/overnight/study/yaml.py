@@ -85,7 +85,8 @@ def _place(text: str, path: tuple[str, ...], where: str) -> tuple[int, int]:
                 key = event.value
                 continue
             if (*inside[1:], key) == path:
-                return event.start_mark.index, event.end_mark.index
+                found: Any = event
+                return found.start_mark.index, found.end_mark.index
             key = None
     raise UserError(where, f"has no `{'.'.join(path)}`")
 
