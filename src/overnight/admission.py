@@ -136,6 +136,7 @@ def opening(state: StudyState, reading: Reading) -> Opening:
         wall_seconds=state.wall_seconds / _slots(contract),
         admitted=frozenset(one.id for one in state.ideas() if one.validated_under is not None),
         host=platform.node(),
+        baseline=state.baseline,
     )
 
 

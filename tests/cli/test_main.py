@@ -125,6 +125,7 @@ RESULTS = [
     ["approve", "--yes"],
     ["propose", "--set", "gamma=0.9", "--because", "It helps."],
     ["propose", "--edit", "a-copy"],
+    ["plan"],
     ["status"],
     ["candidates"],
     ["show", "c-0001"],
@@ -134,13 +135,15 @@ RESULTS = [
     ["ledger", "verify"],
     ["ledger", "show"],
     ["ledger", "tail", "--last", "1"],
+    ["clean", "--dry-run"],
+    ["clean", "--cache"],
+    ["doctor"],
 ]
 
 
 def test_every_verb_has_a_result_that_is_checked_here() -> None:
-    assert {words[0] for words in RESULTS} | {"start", "run", "loop", "report", "take", "play", "reproduce"} == set(
-        VERBS
-    )
+    elsewhere = {"start", "run", "loop", "report", "take", "play", "reproduce", "extend"}
+    assert {words[0] for words in RESULTS} | elsewhere == set(VERBS)
 
 
 @pytest.mark.parametrize("words", RESULTS, ids=" ".join)
@@ -154,7 +157,10 @@ def test_a_result_is_one_json_object(
     assert "error" not in one_object(done.stdout)
 
 
-@pytest.mark.parametrize("words", [*COMMANDS, ["nonsense"], ["contract"], ["check"], ["ledger"]], ids=" ".join)
+MISTAKEN = [*(words for words in COMMANDS if words != ["doctor"]), ["nonsense"], ["contract"], ["check"], ["ledger"]]
+
+
+@pytest.mark.parametrize("words", MISTAKEN, ids=" ".join)
 def test_an_error_is_one_json_object(
     verb: Verb, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,10 +13,27 @@ import pytest
 from nights import sit, small_study
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.machine import RealMachine
+from overnight.records.proposal import Exhausted, Proposal, View
 from overnight.records.run import Outcome
 from overnight.study.state import StudyState
 from overnight.study.study import read_state
 from scenes import Said, Scene
+
+
+class Tireless:
+    """Always has another idea, up to twenty."""
+
+    def ask(self, view: View) -> Proposal | Exhausted:
+        if len(view.tried) >= 20:
+            return Exhausted(because="Twenty ideas were asked for.")
+        return Proposal(
+            proposer="search",
+            kind="hyperparameter",
+            hypothesis=f"Idea {len(view.tried)} helps.",
+            predicted_effect="The score rises.",
+            params={"gamma": 0.95 + len(view.tried) / 1000},
+        )
+
 
 SIT = """
 import sys
@@ -66,6 +83,17 @@ def test_a_run_of_the_built_in_trainer_comes_out_the_same_to_the_last_digit(
 ) -> None:
     said = verb("reproduce", "r-0002", "--dir", str(finished.project))
     assert said.code == 0 and "10 of 10 episodes identical" in said.stdout, said.stdout + said.stderr
+
+
+@pytest.mark.usefixtures("keys")
+def test_the_stop_rule_counts_ideas_and_not_the_baseline(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    scene = small_study(project)
+    scene.rewrite(lambda terms: terms["experiments"]["stop"].update(max_candidates=1))
+    scene.approve()
+    assert sit(scene, Tireless()) == "The stop rule fired: 1 candidates were tried."
+    assert list(scene.state().candidates) == ["c-0001", "c-0002"], "no idea is drafted only to be refused"
 
 
 @pytest.mark.usefixtures("keys")

@@ -44,7 +44,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
     "play": NOUNS | {"ports", "study", "home"} | STAGES,
     "again": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
-    "cli": GROUND | STAGES | {"__init__", "begin", "admission", "trials", "loop", "adapters"} | MORNING,
+    "room": NOUNS | {"study"},
+    "forecast": NOUNS | {"ports", "study", "admission", "room"} | STAGES,
+    "housekeeping": NOUNS | {"ports", "study", "room"},
+    "checkup": NOUNS | {"__init__", "ports", "study", "admission", "room", "housekeeping"} | STAGES,
+    "cli": GROUND
+    | STAGES
+    | {"__init__", "begin", "admission", "trials", "loop", "adapters"}
+    | {"room", "forecast", "housekeeping", "checkup"}
+    | MORNING,
     "taken": set(),
     "testing": NOUNS | {"ports"},
 }

@@ -21,6 +21,7 @@ MAY_ASK_THE_MACHINE = {
     "candidate/tree.py",  # git plumbing on the candidate store
     "begin.py",  # asks the installed packages about an environment
     "evaluate/measure.py",  # the referee
+    "checkup.py",  # asks what only an import can tell: JAX's devices, and whether an environment can be made
 }
 """The modules that call the port's `run_process`. None of them can train."""
 

@@ -456,6 +456,39 @@ def test_a_validation_under_an_older_contract_does_not_launch() -> None:
     assert says == "r-0001 may not start: c-0001 was not validated under this contract."
 
 
+def extended(clause: Clause, **amounts: Any) -> Story:
+    """A measured candidate, then a clause that was changed and approved anew, then the word to enter again."""
+    before = contract().clause(clause)
+    after: object = replace(before, **amounts)
+    story = measured().tell(Actor.PERSON, approval(clause, after, replaces=digest(before)))
+    return story.tell(Actor.PERSON, replace(entry(), contract="b" * 64))
+
+
+def again() -> Run:
+    return replace(run(candidate()), id="r-0002", contract="b" * 64)
+
+
+@pytest.mark.parametrize("amount", [{"max_runs": 9999}, {"max_wall_hours": 99.0}, {"max_runs": 1}], ids=str)
+def test_a_candidate_stays_valid_when_only_amounts_change(amount: dict[str, float]) -> None:
+    story = extended(Clause.BUDGET, **amount).tell(Actor.RUNNER, again())
+    assert story.state.candidates["c-0001"].runs == ["r-0001", "r-0002"]
+
+
+def test_the_number_of_candidates_is_an_amount_too() -> None:
+    stop = replace(contract().experiments.stop, max_candidates=999)
+    assert extended(Clause.EXPERIMENTS, stop=stop).tell(Actor.RUNNER, again()).state.runs.keys() == {"r-0001", "r-0002"}
+
+
+@pytest.mark.parametrize(
+    ("clause", "change"),
+    [(Clause.BUDGET, {"stop_amount": 7.0}), (Clause.BUDGET, {"disk_gigabytes": 99.0})],
+    ids=["a longer training", "more disk a run"],
+)
+def test_a_candidate_is_not_valid_any_more_when_anything_else_changes(clause: Clause, change: dict[str, float]) -> None:
+    says = extended(clause, **change).refusal(Actor.RUNNER, again())
+    assert says == "r-0002 may not start: c-0001 was not validated under this contract."
+
+
 def test_another_command_than_the_approved_one_is_not_launched() -> None:
     says = validated().refusal(Actor.RUNNER, replace(run(candidate()), command=("python", "cheat.py")))
     assert says == "r-0001 may not start: its command is not the approved one."

@@ -44,7 +44,7 @@ def approve(
     machine, at = active(folder)
     reading = read_terms(machine, at)
     if names and len(names) == 1 and names[0].startswith("c-"):
-        strength = _word(reading, _candidate_page(machine, at, names[0]), yes=yes)
+        strength = word_for(reading, _candidate_page(machine, at, names[0]), yes=yes)
         with Study.open(machine, at, doing="overnight approve") as study:
             given = permit(study, names[0], Who(login(), strength))
         data(
@@ -62,7 +62,7 @@ def approve(
     lines = [f"{at.task.name}/{at.name}", ""]
     lines += [f"{heading}\n    {sentence}" for heading, sentence in screen(contract)] if contract is not None else []
     lines += ["", f"Approving: {', '.join(clauses)}"]
-    strength = _word(reading, "\n".join(lines), yes=yes)
+    strength = word_for(reading, "\n".join(lines), yes=yes)
     with Study.open(machine, at, doing="overnight approve") as study:
         _check_unchanged(reading, read_terms(machine, at))
         approvals = approve_clauses(study, reading, clauses, Who(login(), strength))
@@ -125,7 +125,7 @@ def _stop(where: str, problem: str, *, hint: str) -> None:
     raise Refused(where, (problem,), hint=hint or "`overnight contract check` lists what is missing")
 
 
-def _word(reading: "Reading", page: str, *, yes: bool) -> "Strength":
+def word_for(reading: "Reading", page: str, *, yes: bool) -> "Strength":
     """Get the word, in the way that the command line asks for, or refuse."""
     from overnight.cli.terminal import confirm_on_terminal
     from overnight.contract.approve import agent_host

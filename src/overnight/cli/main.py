@@ -26,11 +26,13 @@ VERBS: dict[str, Verb] = {
     "init": Verb("Before", "init", "Draft a study for a Gymnasium environment or for your repository."),
     "contract": Verb("Before", "contract", "Show the terms of the study, or check what is missing in them."),
     "approve": Verb("Before", "approve", "Read the terms on one screen and approve them, all eight or some by name."),
+    "plan": Verb("Before", "plan", "Say what fits into the budget, how small a gain can be shown, and when it ends."),
     "start": Verb("Tonight", "start", "Enter the loop. Refuses until everything is approved."),
     "run": Verb("Tonight", "start", "The same as `start`.", hidden=True),
     "loop": Verb("Tonight", "start", "The same as `start`.", hidden=True),
     "propose": Verb("Tonight", "propose", "Propose a candidate: changed parameters, or an edited copy."),
     "status": Verb("Tonight", "status", "Say where the study stands and what comes next."),
+    "extend": Verb("Tonight", "extend", "Give the study more hours, runs or candidates, and approve that anew."),
     "report": Verb("Morning", "report", "Write the morning report: what was gained, how sure that is, what it cost."),
     "candidates": Verb("Morning", "candidates", "List the candidates, each with its state."),
     "show": Verb("Morning", "show", "Show one candidate: idea, change, refusals, state."),
@@ -39,6 +41,8 @@ VERBS: dict[str, Verb] = {
     "reproduce": Verb("Morning", "reproduce", "Train a run again, and compare every episode with the record."),
     "check": Verb("Tools", "check", "Check one thing: a candidate, a contract, or any record's file."),
     "ledger": Verb("Tools", "ledger", "Verify, show or follow the ledger."),
+    "clean": Verb("Tools", "clean", "Free disk without losing evidence."),
+    "doctor": Verb("Tools", "doctor", "Say what this machine has, what is missing, and the command that installs it."),
 }
 MOMENTS = ("Before", "Tonight", "Morning", "Tools")
 

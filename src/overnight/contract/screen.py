@@ -73,7 +73,7 @@ def _proof(contract: Contract) -> str:
     return (
         f"A gain is claimed only if it holds on {how.confirm_train_seeds} fresh train seeds against "
         f"{how.confirm_train_seeds} of the baseline, {how.confirm_episodes} hidden episodes each; the chance of "
-        f"a false claim is at most {how.max_false_claims:.0%}. How small a gain that can show is not calibrated yet."
+        f"a false claim is at most {how.max_false_claims:.0%}. `overnight plan` says how small a gain that can show."
     )
 
 

@@ -29,9 +29,11 @@ class Opening:
     wall_seconds: float
     """Wall time that runs took, those that went side by side counted once."""
     admitted: frozenset[str]
-    """Candidates that the gate has ever said yes to; refused ones do not count."""
+    """Candidates that the gate has ever said yes to; refused ones do not count, and neither does the baseline."""
     host: str
     """The name of this machine."""
+    baseline: str = ""
+    """The candidate that is the baseline itself; its clause approves it, and no number of ideas limits it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from overnight.records.contract import Clause
 from overnight.records.entry import PAYLOADS, Kind, Payload
 from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
+from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
 from overnight.study.state import (
     CandidateState,
@@ -136,7 +137,12 @@ def _entered(state: StudyState, data: Data, actor: str) -> None:
     missing = [str(clause) for clause in Clause if clause not in state.approvals]
     if missing:
         raise Unlawful(f"The loop may not be entered: {', '.join(missing)} was never approved.")
-    state.entered = text(data["contract"])
+    now, bound = text(data["contract"]), binding(state.approvals)
+    if state.entered is not None and state.entered_terms == bound:  # only amounts were changed since
+        for one in state.candidates.values():
+            if one.validated_under == state.entered:
+                one.validated_under = now
+    state.entered, state.entered_terms = now, bound
     state.refused = []
 
 

@@ -59,6 +59,11 @@ class Root:
         """The bare git repository with every candidate."""
         return self.folder / "store.git"
 
+    @property
+    def cache(self) -> Path:
+        """What built-in trainers compiled, for the next run; may be deleted at any time."""
+        return self.folder / "cache"
+
     def task(self, task: str) -> "TaskFolder":
         """One task's folder."""
         return TaskFolder(self, check_slug(task, called="task"))

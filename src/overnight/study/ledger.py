@@ -365,6 +365,18 @@ def _take_lock(machine: Machine, path: Path, holder: str) -> int:
     return opened[0]
 
 
+def holder(machine: Machine, folder: Path) -> str:
+    """Who holds a study just now; empty when nobody does. Reads only: it takes the lock and lets it go at once."""
+    path = str(folder / LOCK_FILE)
+    if (said := machine.read(path)) is None:
+        return ""
+    fd = machine.open(path, os.O_RDONLY)
+    try:
+        return "" if machine.lock(fd) else _holder(said)
+    finally:
+        machine.close(fd)
+
+
 def _holder(data: bytes) -> str:
     text = data.decode(errors="replace").strip()
     return "".join(char for char in text if char.isprintable())[:200] or "another engine"

@@ -107,6 +107,8 @@ class StudyState:
     """How often a certification was decided."""
     entered: str | None = None
     """The contract for which the loop was entered."""
+    entered_terms: str = ""
+    """The digest of its terms without the amounts; what was validated under them stays so when only amounts change."""
     approvals: dict[Clause, Data] = field(default_factory=dict)
     """The last approval of each clause, in force or void."""
     amendments: list[Data] = field(default_factory=list)

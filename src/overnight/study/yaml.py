@@ -58,6 +58,52 @@ def scalar(value: object) -> str:
     return repr(value)
 
 
+def with_value(text: str, path: tuple[str, ...], value: object, *, where: str) -> str:
+    """Exchange one text or number in a file, by its keys, and leave every other byte as it is."""
+    start, end = _place(text, path, where)
+    changed = text[:start] + scalar(value) + text[end:]
+    before, after = (load(one, where=where) for one in (text, changed))
+    if _without(before, path) != _without(after, path) or _at(after, path) != value:
+        raise UserError(where, f"`{'.'.join(path)}` is written in a way that cannot be edited here", hint="edit it")
+    return changed
+
+
+def _place(text: str, path: tuple[str, ...], where: str) -> tuple[int, int]:
+    """Where a value begins and ends, in characters. By the parser in Python: the one in C may count bytes."""
+    inside: list[str | None] = []
+    key: str | None = None
+    events: Iterator[Any] = pyyaml.parse(text, Loader=pyyaml.SafeLoader)
+    for event in events:
+        if isinstance(event, (pyyaml.MappingStartEvent, pyyaml.SequenceStartEvent)):
+            inside.append(key if isinstance(event, pyyaml.MappingStartEvent) else "-")
+            key = None
+        elif isinstance(event, (pyyaml.MappingEndEvent, pyyaml.SequenceEndEvent)):
+            inside.pop()
+            key = None
+        elif isinstance(event, pyyaml.ScalarEvent) and inside and inside[-1] != "-":
+            if key is None:
+                key = event.value
+                continue
+            if (*inside[1:], key) == path:
+                found: Any = event
+                return found.start_mark.index, found.end_mark.index
+            key = None
+    raise UserError(where, f"has no `{'.'.join(path)}`")
+
+
+def _at(data: object, path: tuple[str, ...]) -> object:
+    for key in path:
+        data = data[key] if isinstance(data, dict) else None
+    return data
+
+
+def _without(data: object, path: tuple[str, ...]) -> object:
+    """The same data with one value blanked out."""
+    if not path or not isinstance(data, dict):
+        return None
+    return {**data, path[0]: _without(data.get(path[0]), path[1:])}
+
+
 class _Builder:
     """Builds plain data from parser events, so that no limit depends on recursion."""
 

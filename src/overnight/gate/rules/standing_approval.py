@@ -8,7 +8,7 @@ def refuse(case: Admission) -> tuple[Reason, ...]:
     """The standing approval covers the first candidates that the gate admits, up to its number."""
     covered = case.contract.experiments.automation.max_candidates
     others = len(case.opening.admitted - {case.candidate.id})
-    if case.permitted or others < covered:
+    if case.candidate.id == case.opening.baseline or case.permitted or others < covered:
         return ()
     return (
         Reason(

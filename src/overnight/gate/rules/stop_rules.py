@@ -8,7 +8,7 @@ def refuse(case: Admission) -> tuple[Reason, ...]:
     """The greatest number of admitted candidates ends the loop, whatever the last verdict was."""
     most = case.contract.experiments.stop.max_candidates
     others = len(case.opening.admitted - {case.candidate.id})
-    if others < most:
+    if case.candidate.id == case.opening.baseline or others < most:
         return ()
     return (
         Reason(rule="stop-rules", says=f"The stop rule has fired: {others:,} of {most:,} candidates were admitted."),

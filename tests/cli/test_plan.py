@@ -1,0 +1,123 @@
+"""A plan says what fits, launches nothing, and says plainly when a night could claim nothing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from overnight.forecast import Forecast, forecast, page
+from overnight.records.contract import Contract
+from overnight.records.run import Outcome
+from overnight.study.state import RunState, StudyState
+from scenes import Said, Scene, digest_of
+
+Verb = Callable[..., Said]
+
+
+def planned(contract: Contract, state: StudyState | None = None, **budget: Any) -> Forecast:
+    """A forecast on two slots, with some values of the budget changed."""
+    changed = replace(contract, budget=replace(contract.budget, **budget)) if budget else contract
+    return forecast(state or StudyState(), changed, run_bytes=None, side_by_side=2)
+
+
+def seeds(contract: Contract, **how: Any) -> Contract:
+    return replace(contract, evaluation=replace(contract.evaluation, **how))
+
+
+def ended(candidate: str, number: int, *, score: float | None = None) -> RunState:
+    """A run of 100 seconds."""
+    return RunState(
+        candidate=candidate,
+        tree="0" * 40,
+        comparability="0" * 64,
+        train_seed=number,
+        phase="screen",
+        round=0,
+        number=number,
+        outcome=Outcome.COMPLETED,
+        evidence=1,
+        score=score,
+        wall_seconds=100.0,
+    )
+
+
+@pytest.mark.feature("R51")
+def test_a_plan_names_command_seeds_budget_and_artefacts_and_launches_nothing(cartpole: Scene, verb: Verb) -> None:
+    before = digest_of(cartpole.project)
+    done = verb("plan", "--dir", str(cartpole.project))
+    assert done.code == 0
+    for told in (
+        "python -m overnight.rl.trainers.ppo on CartPole-v1",
+        "3 train seeds shared with the tip, 20 episodes each",
+        "6 fresh ones for each side, 100 episodes each",
+        "1,000 of 1,000 runs and 8 of 8 hours are left",
+        "out/metrics.jsonl, policy/ and exit.json for each run",
+    ):
+        assert told in done.stdout
+    assert digest_of(cartpole.project) == before
+    assert list(cartpole.at.runs.iterdir()) == []
+
+
+def test_before_the_first_run_times_and_noise_are_called_unknown(cartpole: Scene, verb: Verb) -> None:
+    told = verb("plan", "--dir", str(cartpole.project)).stdout
+    assert "1.93 times the noise between train seeds" in told
+    assert "Unknown until the first run has ended; at the latest after 8 hours" in told
+
+
+def test_an_incomplete_contract_cannot_be_planned(unsaid: Scene, verb: Verb) -> None:
+    done = verb("plan", "--dir", str(unsaid.project))
+    assert (done.code, "is not complete" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("max_runs", "candidates"),
+    [
+        pytest.param(17, 0, id="one run short of a screen and a certification"),
+        pytest.param(18, 1, id="three of the tip, three of a candidate, twelve of a certification"),
+        pytest.param(20, 1, id="not enough for a second"),
+        pytest.param(21, 2, id="the tip's seeds are shared"),
+        pytest.param(1000, 200, id="the stop rule comes first"),
+    ],
+)
+def test_what_fits_into_the_runs(cartpole: Scene, max_runs: int, candidates: int) -> None:
+    found = planned(cartpole.contract(), max_runs=max_runs)
+    assert (found.candidates, found.limit) == (candidates, "runs" if max_runs < 1000 else "candidates")
+    assert bool(found.nothing) is (candidates == 0)
+
+
+def test_too_few_runs_are_said_to_claim_nothing(cartpole: Scene, verb: Verb) -> None:
+    cartpole.edit("max_runs: 1000", "max_runs: 17")
+    told = verb("plan", "--dir", str(cartpole.project)).stdout
+    assert "Tonight can claim nothing: 17 runs with 0 of them used cannot hold one screen" in told
+
+
+def test_fewer_than_four_fresh_seeds_are_said_to_claim_nothing(cartpole: Scene) -> None:
+    found = planned(seeds(cartpole.contract(), confirm_train_seeds=3))
+    assert found.gain is None
+    assert found.nothing == "3 against 3 fresh train seeds are too few to certify any gain, however large."
+    assert planned(seeds(cartpole.contract(), confirm_train_seeds=4)).nothing == ""
+
+
+def test_attempts_that_are_spent_leave_nothing_to_claim(cartpole: Scene) -> None:
+    found = planned(seeds(cartpole.contract(), confirm_train_seeds=4), StudyState(attempts=1))
+    assert found.nothing.startswith("4 against 4 fresh train seeds are too few to certify any gain after 1 attempts")
+
+
+def test_runs_that_have_ended_tell_the_time_and_the_hours_can_come_first(cartpole: Scene) -> None:
+    state = StudyState(baseline="c-0001", runs={"r-0001": ended("c-0001", 0)}, wall_seconds=100.0)
+    found = planned(cartpole.contract(), state, max_wall_hours=1.0)
+    assert found.run_seconds == pytest.approx(121.0)
+    runs_in_time = int((3600 - 50) * 2 / 121)
+    assert (found.limit, found.candidates) == ("hours", (runs_in_time - 12 - 2) // 3)
+    assert found.seconds is not None and found.seconds <= 3550
+
+
+def test_the_spread_of_the_baseline_gives_the_gain_its_unit(cartpole: Scene) -> None:
+    runs = {f"r-000{n + 1}": ended("c-0001", n, score=score) for n, score in enumerate((90.0, 100.0, 110.0))}
+    found = planned(cartpole.contract(), StudyState(baseline="c-0001", runs=runs))
+    assert (found.noise_sd, found.noise_seeds) == (10.0, 3)
+    assert found.gain == pytest.approx(19.3, abs=0.3)
+    told = dict(page(cartpole.contract(), found, now="Mon 07:00"))
+    assert told["Smallest gain"].startswith("19 return, found with a chance of 80 %")
+    assert told["Finish"].startswith("About Mon 07:00")
