@@ -177,7 +177,8 @@ def _why_over(one: Night) -> str:
         return f"The stop rule fired: {barren} candidates in a row were not kept."
     if stop.target_score is not None and _reached(one.bench, stop.target_score):
         return f"The stop rule fired: the tip scores {stop.target_score:g} or better on the screening seeds."
-    needed = contract.evaluation.screen_train_seeds + 2 * contract.evaluation.confirm_train_seeds
+    screens = 2 if not ideas else 1  # the first idea is compared with a tip that was not screened yet
+    needed = screens * contract.evaluation.screen_train_seeds + 2 * contract.evaluation.confirm_train_seeds
     if len(state.runs) + needed > contract.budget.max_runs:
         return f"The budget of {contract.budget.max_runs:,} runs is used up, but for a certification."
     if time.monotonic() + needed * _run_seconds(one.bench) / one.bench.slots > one.deadline:

@@ -94,14 +94,18 @@ def _sit(machine: "Machine", at: "StudyFolder", progress: Progress) -> str:
     from overnight.admission import Who, enter, slots
     from overnight.candidate.tree import Store
     from overnight.cli.terminal import attended
+    from overnight.errors import Refused
     from overnight.evaluate.seeds import Seeds, load_key
     from overnight.loop import Night, night
     from overnight.records.approval import Strength
+    from overnight.room import disk_shortfall
     from overnight.study.study import Study
     from overnight.trials import Bench
 
     with Study.open(machine, at, doing="overnight start") as study:
         contract = enter(study, Who(login(), Strength.TERMINAL if attended(os.environ) else Strength.UNATTENDED))
+        if short := disk_shortfall(contract, at):
+            raise Refused(f"{at.task.name}/{at.name}", (short,), hint="`overnight clean` frees what is not evidence")
         seeds = Seeds(load_key(study.state.seed_commitment or ""), f"{at.task.name}/{at.name}")
         bench = Bench(
             study,
