@@ -59,6 +59,7 @@ def night(one: Night) -> str:
     follow_ledger(bench.study, bench.store)
     adopt(bench)
     _draft_baseline(bench)
+    _hear_drafts(bench)
     while True:
         settle(bench)
         if _judge(bench):
@@ -92,9 +93,15 @@ def _draft_baseline(bench: Bench) -> None:
     candidate = build(bench.store, proposal, study.state.tree, on=on)
     study.append(Actor.ENGINE, candidate)
     follow_ledger(study, bench.store)
-    reasons = admit_candidate(study, bench.store, candidate.id)
-    if reasons:
-        raise Refused(candidate.id, (reason.says for reason in reasons))
+
+
+def _hear_drafts(bench: Bench) -> None:
+    """Put drafts before the gate that it was never asked about: an engine may die between the two."""
+    for found in list(bench.study.state.candidates.values()):
+        if found.state is State.DRAFT and (found.id == bench.study.state.baseline or not found.refused):
+            reasons = admit_candidate(bench.study, bench.store, found.id)
+            if reasons and found.id == bench.study.state.baseline:
+                raise Refused(found.id, (reason.says for reason in reasons))
 
 
 def _propose(one: Night) -> bool:
