@@ -194,7 +194,9 @@ def _asked(one: Bench, name: str, folder: Path, seeds: Sequence[int]) -> Measure
             one.study.append(Actor.ENGINE, Note(says=because))
     sweep(folder)
     if is_code(folder) and not _is_compared_with(one, one.study.state.runs[name].candidate):
-        says = f"The referee failed {REFEREE_TRIES} times in a row with this policy, whose code can reach it at tier T1."
+        says = (
+            f"The referee failed {REFEREE_TRIES} times in a row with this policy, whose code can reach it at tier T1."
+        )
         return Measured((), says)
     raise Refused(name, (f"The referee failed {REFEREE_TRIES} times in a row; nothing was decided on this run.",))
 

@@ -32,6 +32,14 @@ FIRST_SECONDS = 10.0
 STEP_SECONDS = 2.0
 ALL_SECONDS = 1200.0
 """How long a policy may take for all its answers: less than the engine waits for a referee."""
+_START = """
+import contextlib, fcntl, os, runpy, sys
+with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+    file.write("1000")  # where memory ends, the policy ends before the referee
+questions, answers = (fcntl.fcntl(int(sys.argv.pop(1)), fcntl.F_DUPFD, 10) for _ in range(2))
+os.dup2(questions, 3), os.dup2(answers, 4), os.closerange(5, 256)
+runpy.run_module("overnight.guest.act", run_name="__main__")
+"""
 
 
 class PolicyProcess:
@@ -120,9 +128,7 @@ def _start(run_folder: Path, policy: Path) -> tuple["subprocess.Popen[bytes]", i
     ask_read, ask_write = os.pipe()
     answer_read, answer_write = os.pipe()
     os.set_blocking(ask_write, False)
-    command = (sys.executable, "-I", "-m", "overnight.guest.act", str(policy))
-    first_to_go = "echo 1000 2>&- >/proc/self/oom_score_adj"  # where memory ends, the policy ends before the referee
-    shell = f'{first_to_go}; exec "$@" 3<&{ask_read} 4>&{answer_write} {ask_read}<&- {answer_write}>&-'
+    command = (sys.executable, "-I", "-c", _START, str(ask_read), str(answer_write), str(policy))
     referee = os.getpid()
 
     def in_child() -> None:  # the referee has one thread, so nothing is held between fork and exec
@@ -131,7 +137,7 @@ def _start(run_folder: Path, policy: Path) -> tuple["subprocess.Popen[bytes]", i
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     process = subprocess.Popen(
-        ("sh", "-c", shell, "sh", *command),
+        command,
         cwd="/",
         env={
             "PATH": os.defpath,
