@@ -136,7 +136,7 @@ def _view(bench: Bench) -> View:
     sources = Sources(
         program=(study.machine.read(str(study.at.program)) or b"").decode(errors="replace"),
         space=trainers.space(trainer) if trainer is not None else None,
-        params=lambda tree: params_of(bench.store, tree),
+        params=lambda tree: params_of(bench.store, tree) if bench.contract.scope.preset == "params" else {},
         proposal=lambda found: drafted(study.machine, study.at, found).proposal,
     )
     return view(study.state, bench.contract, sources)

@@ -16,6 +16,7 @@ not keep a hostile trainer from reading what the user can read; later tiers do.
 """
 
 import fcntl
+import json
 import os
 import resource
 import selectors
@@ -31,6 +32,7 @@ from pathlib import Path
 from overnight.errors import OvernightError
 from overnight.records.codec import dumps, loads
 from overnight.records.job import Exit, Job
+from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
 from overnight.run.harvest import harvest
 from overnight.records.text import sentence
@@ -39,6 +41,9 @@ from overnight.sandbox.processes import die_with_parent, end_below, end_tree, in
 
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
+_TOLERANCE = 1.05
+"""How far over its budget a training may be and still be measured."""
+_REPORT_BYTES = 1 << 16
 _FILE_BYTES = 512
 """What every entry of a folder counts as, at least, so that empty files are not free."""
 
@@ -59,6 +64,7 @@ class Supervisor:
         self.pid = os.getpid()
         self.job = loads(Job, (folder / "job.json").read_bytes(), where=str(folder / "job.json"))
         self.out = folder / "out"
+        self.budget = loads(RunOrder, (folder / "run.json").read_bytes(), where=str(folder / "run.json")).budget
         self.log = CappedLog(folder / "log")
         self.began = time.monotonic()
         self.last_sign = self.began
@@ -246,9 +252,23 @@ class Supervisor:
             return Outcome.CRASHED, f"It was ended by {_signal_name(-status)}: {self.log.last_line()}"[:1900]
         if status != 0:
             return Outcome.CRASHED, f"It ended with status {status}: {self.log.last_line()}"[:1900]
+        steps = self._reported_steps()
+        if self.budget.unit == "env_steps" and steps > self.budget.amount * _TOLERANCE:
+            return Outcome.OVER_BUDGET, f"It reported {steps:,.0f} steps, and its budget was {self.budget.amount:,.0f}."
         if policy is None:
             return Outcome.CRASHED, f"It ended without a usable policy: {why}"[:1900]
         return Outcome.COMPLETED, "It ended with a policy."
+
+    def _reported_steps(self) -> float:
+        """The steps that the trainer owned up to in its last report; 0 where there is none to be read."""
+        try:
+            fd = os.open(self.out / "metrics.jsonl", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return 0.0
+        with os.fdopen(fd, "rb") as file, suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+            file.seek(max(os.fstat(fd).st_size - _REPORT_BYTES, 0))
+            return float(json.loads(file.read(_REPORT_BYTES).splitlines()[-1])["env_steps"])
+        return 0.0
 
 
 def _signal_name(number: int) -> str:
