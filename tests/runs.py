@@ -1,4 +1,4 @@
-"""Small trainers as text, run to their end by a real supervisor."""
+"""Small trainers as text, run to their end by a real supervisor, and a small study for a whole night."""
 
 import os
 import sys
@@ -6,11 +6,14 @@ import time
 from pathlib import Path
 
 from overnight.adapters.launchers.local import LocalLauncher
+from overnight.begin import Place, begin_env
+from overnight.contract.draft import Stated
 from overnight.machine import RealMachine
 from overnight.records.env import EnvSpec
 from overnight.records.job import Exit, Job
 from overnight.records.order import RunBudget, RunOrder
 from overnight.run.launch import exit_of, launch, prepare
+from scenes import Scene, scene_in
 
 MACHINE = RealMachine()
 POLICY = """
@@ -63,3 +66,22 @@ def wait(folder: Path, seconds: float = 40) -> Exit:
     ended = exit_of(MACHINE, folder)
     assert ended is not None, (folder / "supervisor.log").read_text()
     return ended
+
+
+def tiny_study(project: Path, *, candidates: int = 60) -> Scene:
+    """An approved study whose runs take about a second each."""
+    project.mkdir(exist_ok=True)
+    begin_env(MACHINE, Place(project), Stated(env="CartPole-v1", env_steps=1024, hours=1))
+    scene = scene_in(project)
+    text = scene.at.contract.read_text()
+    for old, new in (
+        ("screen_train_seeds: 3", "screen_train_seeds: 2"),
+        ("confirm_train_seeds: 6", "confirm_train_seeds: 4"),
+        ("screen_episodes: 20", "screen_episodes: 10"),
+        ("confirm_episodes: 100", "confirm_episodes: 10"),
+        ("max_candidates: 200", f"max_candidates: {candidates}"),
+    ):
+        text = text.replace(old, new)
+    scene.at.contract.write_text(text)
+    scene.approve()
+    return scene

@@ -134,7 +134,9 @@ def opening(state: StudyState, reading: Reading) -> Opening:
         tree=state.tree,
         runs=len(state.runs),
         wall_seconds=state.wall_seconds / _slots(contract),
-        admitted=frozenset(one.id for one in state.candidates.values() if one.validated_under is not None),
+        admitted=frozenset(
+            one.id for one in state.candidates.values() if one.validated_under is not None and one.id != state.baseline
+        ),
         host=platform.node(),
     )
 

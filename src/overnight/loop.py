@@ -34,6 +34,8 @@ from overnight.study.state import CandidateState, RunState
 from overnight.trials import Bench, Phase, Wanted, adopt, begin, settle
 
 LOOK_SECONDS = 0.1
+MOST_REFUSED = 20
+"""A proposer that is refused so often in a row has nothing to offer that may run."""
 _OVER = (State.ACCEPTED, State.REJECTED, State.INCONCLUSIVE, State.REVERTED)
 
 
@@ -49,6 +51,8 @@ class Night:
     """Whether somebody asked to finish what is running and report."""
     over: str = ""
     """Why the search is over; empty while it is not."""
+    refused: int = 0
+    """How many ideas in a row the gate refused."""
     attempts: int = -1
     """How many certifications were decided when the search was over: one more is made, and no second one."""
 
@@ -120,6 +124,9 @@ def _propose(one: Night) -> bool:
     candidate = propose_params(bench.study, bench.store, answer)
     reasons = admit_candidate(bench.study, bench.store, candidate.id)
     bench.say(f"{candidate.id}  {answer.hypothesis}" + (f"  Refused: {reasons[0].says}" if reasons else ""))
+    one.refused = one.refused + 1 if reasons else 0
+    if one.refused >= MOST_REFUSED:
+        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {reasons[0].says}"
     return True
 
 

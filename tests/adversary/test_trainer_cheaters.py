@@ -167,7 +167,8 @@ def test_a_supervisor_that_comes_late_finds_that_its_run_is_over(tmp_path: Path)
 
 def test_output_without_end_is_drained_in_flat_memory(tmp_path: Path) -> None:
     count = 10_000 if SOAK else 300  # megabytes
-    flood = f"import sys\nfor _ in range({count}): sys.stdout.buffer.write(b'y' * 1_000_000)\ntime = __import__('time'); time.sleep(0.5)"
+    print_it = f"for _ in range({count}): sys.stdout.buffer.write(b'y' * 1_000_000)"
+    flood = f"import sys, time\n{print_it}\nsys.stdout.flush()\ntime.sleep(0.5)"
     begin(tmp_path, flood, wall=600, silence=600)
     assert until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").stat().st_size > 0)
     supervisor, peak = int((tmp_path / "run.lock").read_text()), 0

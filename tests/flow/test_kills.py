@@ -18,36 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from overnight.begin import Place, begin_env
-from overnight.contract.draft import Stated
 from overnight.machine import RealMachine
 from overnight.records.run import Outcome
 from overnight.sandbox.processes import descendants, with_variable
 from overnight.study.study import read_state
-from scenes import Scene, scene_in
+from runs import tiny_study
+from scenes import Scene
 
 SOAK = bool(os.environ.get("OVERNIGHT_SOAK"))
 KILLS = 30 if SOAK else 4
 VICTIMS = ("engine", "supervisor", "referee", "trainer")
-
-
-def tiny_study(project: Path, *, candidates: int = 60) -> Scene:
-    """An approved study whose runs take about a second each."""
-    project.mkdir(exist_ok=True)
-    begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=1024, hours=1))
-    scene = scene_in(project)
-    text = scene.at.contract.read_text()
-    for old, new in (
-        ("screen_train_seeds: 3", "screen_train_seeds: 2"),
-        ("confirm_train_seeds: 6", "confirm_train_seeds: 4"),
-        ("screen_episodes: 20", "screen_episodes: 10"),
-        ("confirm_episodes: 100", "confirm_episodes: 10"),
-        ("max_candidates: 200", f"max_candidates: {candidates}"),
-    ):
-        text = text.replace(old, new)
-    scene.at.contract.write_text(text)
-    scene.approve()
-    return scene
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """The referee: `python -m overnight.evaluate.referee`, a request on stdin, a result on stdout, both JSON.
 
-A process of its own for each measurement, which dies with the engine that asked. It imports nothing of the candidate: a policy of
-declared weights is evaluated here in NumPy, and a policy of code answers from another process.
+A process of its own for each measurement, which dies with the engine that asked. It imports nothing
+of the candidate: a policy of declared weights is evaluated here in NumPy, and a policy of code
+answers from another process.
 """
 
 import json

@@ -16,14 +16,17 @@ from pathlib import Path
 
 from overnight.errors import UserError
 from overnight.ports import Launcher, Machine
+from overnight.records import strict_json
 from overnight.records.codec import dumps, loads
 from overnight.records.job import Exit, Job
 from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
+from overnight.records.text import sentence
 from overnight.sandbox.processes import kill, with_variable
 from overnight.study.durable import make_folder, write_file
 
 _SWEEP_SECONDS = 3.0
+_FACTS_BYTES = 4096
 Export = Callable[[Path], None]
 """Writes the candidate's tree into a new folder."""
 
@@ -59,6 +62,18 @@ def exit_of(machine: Machine, folder: Path) -> Exit | None:
         return loads(Exit, text, where=str(folder / "exit.json")) if text is not None else None
     except UserError:
         return None
+
+
+def facts_of(folder: Path) -> dict[str, str]:
+    """What a run's trainer told about itself when it was ready, such as its `backend`: for people, and untrusted."""
+    try:
+        fd = os.open(folder / "out" / "ready", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            told = strict_json.parse(file.read(_FACTS_BYTES), where="ready")
+    except (OSError, UserError):
+        return {}
+    facts = told.items() if isinstance(told, dict) else ()
+    return {sentence(name): sentence(fact) for name, fact in facts if isinstance(fact, str)}
 
 
 def give_up(machine: Machine, folder: Path) -> Exit | None:

@@ -34,8 +34,8 @@ from overnight.records.codec import dumps, loads
 from overnight.records.job import Exit, Job
 from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
-from overnight.run.harvest import harvest
 from overnight.records.text import sentence
+from overnight.run.harvest import harvest
 from overnight.run.log import CappedLog
 from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
 
