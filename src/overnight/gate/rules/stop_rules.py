@@ -5,10 +5,10 @@ from overnight.records.refusal import Reason
 
 
 def refuse(case: Admission) -> tuple[Reason, ...]:
-    """The greatest number of admitted candidates ends the loop, whatever the last verdict was."""
+    """The greatest number of admitted candidates ends the loop, whatever the last verdict was; the baseline is none."""
     most = case.contract.experiments.stop.max_candidates
     others = len(case.opening.admitted - {case.candidate.id})
-    if others < most:
+    if others < most or not case.changes:
         return ()
     return (
         Reason(rule="stop-rules", says=f"The stop rule has fired: {others:,} of {most:,} candidates were admitted."),
