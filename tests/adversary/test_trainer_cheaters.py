@@ -124,11 +124,14 @@ def test_a_daemon_that_hides_its_origin_ends_with_the_run(tmp_path: Path) -> Non
     assert is_gone(int((tmp_path / "out" / "daemon").read_text()))
 
 
-def test_a_daemon_that_hides_its_origin_ends_with_a_killed_supervisor(tmp_path: Path) -> None:
+@pytest.mark.parametrize("victim", ["supervisor", "keeper"])
+def test_a_daemon_that_hides_its_origin_ends_with_whoever_held_its_run(tmp_path: Path, victim: str) -> None:
     begin(tmp_path, HIDDEN_DAEMON + "time.sleep(600)")
     daemon = tmp_path / "out" / "daemon"
     assert until(lambda: daemon.exists() and daemon.read_text())
-    os.kill(int((tmp_path / "run.lock").read_text()), signal.SIGKILL)
+    supervisor = (tmp_path / "run.lock").read_text().strip()
+    keeper = Path(f"/proc/{supervisor}/stat").read_text().rpartition(")")[2].split()[1]
+    os.kill(int(supervisor if victim == "supervisor" else keeper), signal.SIGKILL)
     assert until(lambda: not LocalLauncher().is_alive(tmp_path))
     assert is_gone(int(daemon.read_text()))
     lost = give_up(MACHINE, tmp_path)

@@ -7,8 +7,8 @@ ledger. The engine may die at any moment: the supervisor goes on to the run's en
 next engine finds `exit.json`, or a free lock without one, which means that the run was lost.
 
 Two processes share that work. A keeper does nothing but wait, and inherits every orphan; the
-supervisor proper is its child. Killing either one ends the whole run at once: the keeper ends
-everything below it, and the supervisor and the trainer die with their parents.
+supervisor proper is its child. Killing either one ends the whole run at once: whichever is left
+ends everything below it, a daemon that hides where it comes from included.
 
 Isolation here is tier T1: a private home and temporary folder, an environment of our own
 making, a read-only export without `.git`, and a kill that reaches every descendant. It does
@@ -306,13 +306,20 @@ def main(argv: list[str]) -> int:
     keeper = os.getpid()
     pid = os.fork()
     if pid == 0:
-        die_with_parent(keeper)
+        signal.signal(signal.SIGTERM, _end_all)
+        die_with_parent(keeper, by=signal.SIGTERM)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for people; whether the run is alive is told by the lock
         supervise(folder)
         return 0
     status = os.waitpid(pid, 0)[1]
     end_below()
     return os.waitstatus_to_exitcode(status)
+
+
+def _end_all(*_: object) -> None:
+    """The keeper is gone: leave nothing behind, and no word either, so that the run counts as lost."""
+    end_below()
+    os._exit(1)
 
 
 def supervise(folder: Path) -> None:

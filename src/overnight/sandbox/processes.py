@@ -26,11 +26,11 @@ def inherit_orphans() -> None:
     _LIBC.prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
-def die_with_parent(parent: int) -> None:
-    """Be killed when the parent dies, and at once where it is dead already."""
-    _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Get a signal when the parent dies, and at once where it is dead already."""
+    _LIBC.prctl(_DEATH_SIGNAL, by, 0, 0, 0)
     if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), by)
 
 
 def hide_memory() -> None:
