@@ -7,7 +7,7 @@ import pytest
 
 from overnight import loop
 from overnight.adapters.launchers.local import LocalLauncher
-from overnight.admission import Who, enter
+from overnight.admission import Who, admit_candidate, enter
 from overnight.evaluate.seeds import Seeds, load_key
 from overnight.loop import MOST_REFUSED, Night, night
 from overnight.records.approval import Strength
@@ -57,19 +57,19 @@ def test_a_night_whose_ideas_are_all_refused_comes_to_an_end(scene: Scene) -> No
 def test_an_engine_killed_between_a_draft_and_the_gate_asks_the_gate_when_it_goes_on(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, drafts: int
 ) -> None:
-    real, calls = loop.admit_candidate, []
+    calls = []
 
     def killed(*given: object) -> object:
         calls.append(given)
         if len(calls) == drafts:
             raise Killed
-        return real(*given)  # type: ignore[arg-type]
+        return admit_candidate(*given)  # type: ignore[arg-type]
 
     answers = {1: proposed(params={"learning_rate": 0.001})}
     monkeypatch.setattr(loop, "admit_candidate", killed)
     with pytest.raises(Killed):
         sit(scene, Asked(lambda n: answers.get(n, Exhausted(because="That was all."))))
-    monkeypatch.setattr(loop, "admit_candidate", real)
+    monkeypatch.setattr(loop, "admit_candidate", admit_candidate)
     last = f"c-{drafts:04d}"
     assert scene.state_of(last) is State.DRAFT
     monkeypatch.setattr(loop, "_wanted", lambda _: iter(()))  # the runs themselves are not the question
