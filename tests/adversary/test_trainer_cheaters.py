@@ -262,12 +262,13 @@ def offer(scene: Scene, path: str, text: str) -> None:
 
 
 def sit(scene: Scene) -> str:
+    """One sitting, until an idea is kept or there are no more."""
     with scene.open() as study:
         contract = enter(study, Who("tester", Strength.TERMINAL))
         key = load_key(study.state.seed_commitment or "")
         seeds = Seeds(key, f"{scene.at.task.name}/{scene.at.name}")
         bench = Bench(study, scene.store, contract, LocalLauncher(), seeds, 2, lambda _: None)
-        return night(Night(bench, Silent(), MACHINE.monotonic() + 3600))
+        return night(Night(bench, Silent(), MACHINE.monotonic() + 3600, lambda: bool(study.state.stack)))
 
 
 def test_a_night_goes_on_after_candidates_that_kill_whoever_watches_them(
@@ -279,7 +280,7 @@ def test_a_night_goes_on_after_candidates_that_kill_whoever_watches_them(
     offer(scene, "train.py", "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(600)\n")
     offer(scene, "policy/act.py", KILLER)
     offer(scene, "policy/act.py", GOOD)
-    assert sit(scene) == "There are no more ideas."
+    assert sit(scene) == "Somebody asked to finish."
     state = scene.state()
     suicide, killer, honest = (state.candidates[name] for name in ("c-0001", "c-0002", "c-0003"))
     assert suicide.state is State.REJECTED and f"lost {trials.MOST_LOSSES} times" in suicide.failure
@@ -288,7 +289,7 @@ def test_a_night_goes_on_after_candidates_that_kill_whoever_watches_them(
     assert errors == {
         "The referee failed 3 times in a row with this policy, whose code can reach it at tier T1.",
     }
-    assert honest.state is State.ACCEPTED, "the candidate after them is measured, kept and certified"
+    assert honest.kept, "the candidate after them is measured and kept"
     assert not [pid for pid in descendants(os.getpid()) if not is_gone(pid)]
 
 
