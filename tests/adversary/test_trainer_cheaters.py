@@ -9,6 +9,7 @@ environment is found when it kills the keeper and the supervisor at the same mom
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -104,6 +105,7 @@ SENTENCES = {
 def test_a_trainer_that_cheats_ends_in_a_sentence(tmp_path: Path, cheat: str) -> None:
     trainer, says = SENTENCES[cheat]
     ended = run(tmp_path, trainer)
+    subprocess.run(["rm", "-rf", tmp_path / "out"], check=True)  # deeper than pytest itself could remove it later
     assert ended.outcome is not Outcome.LOST
     assert (says in ended.because) if says else ended.outcome is Outcome.COMPLETED
 
