@@ -43,7 +43,7 @@ bench: $(VENV)/.ready ## measure the ledger and the command line
 	@$(BIN)/python benchmarks/ledger.py
 
 soak: $(VENV)/.ready ## the long checks: many more crash states and kills
-	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz
+	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/flow tests/adversary/test_trainer_cheaters.py
 
 features: $(VENV)/.ready ## rows of the feature list: proved, refused, open
 	@$(BIN)/python tools/features.py --open

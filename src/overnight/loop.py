@@ -37,6 +37,8 @@ from overnight.records.proposal import Exhausted, Proposal, View, Wait
 from overnight.trials import Bench, Spent, adopt, begin, settle
 
 LOOK_SECONDS = 0.1
+MOST_REFUSED = 20
+"""A proposer that is refused so often in a row has nothing to offer that may run."""
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ class Night:
     """Why the budget holds no further run; empty while it does."""
     over: str = ""
     """Why the search is over; empty while it is not."""
+    refused: int = 0
+    """How many ideas in a row the gate refused."""
     attempts: int = -1
     """How many certifications were decided when the search was over: one more is made, and no second one."""
 
@@ -64,6 +68,7 @@ def night(one: Night) -> str:
     adopt(bench)
     _draft_baseline(bench)
     plants.draft(bench)
+    _hear_drafts(bench)
     while True:
         settle(bench)
         if _judge(bench):
@@ -118,10 +123,16 @@ def _draft_baseline(bench: Bench) -> None:
         predicted_effect="This is what everything else is compared with.",
     )
     how = Drafting(bench.contract, Actor.ENGINE)
-    candidate = draft_candidate(study, bench.store, proposal, study.state.tree, how)
-    reasons = admit_candidate(study, bench.store, candidate.id)
-    if reasons:
-        raise Refused(candidate.id, (reason.says for reason in reasons))
+    draft_candidate(study, bench.store, proposal, study.state.tree, how)
+
+
+def _hear_drafts(bench: Bench) -> None:
+    """Put drafts before the gate that it was never asked about: an engine may die between the two."""
+    for found in list(bench.study.state.candidates.values()):
+        if found.state is State.DRAFT and (found.id == bench.study.state.baseline or not found.refused):
+            reasons = admit_candidate(bench.study, bench.store, found.id)
+            if reasons and found.id == bench.study.state.baseline:
+                raise Refused(found.id, (reason.says for reason in reasons))
 
 
 def _propose(one: Night) -> bool:
@@ -141,6 +152,9 @@ def _propose(one: Night) -> bool:
     reasons = admit_candidate(bench.study, bench.store, candidate.id)
     if reasons:
         bench.say(f"{candidate.id}  refused: {reasons[0].says}")
+    one.refused = one.refused + 1 if reasons else 0
+    if one.refused >= MOST_REFUSED:
+        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {reasons[0].says}"
     return True
 
 

@@ -128,6 +128,10 @@ class Launcher(Protocol):
         """Ask the run's supervisor to end the run now."""
         ...
 
+    def end(self, run_folder: Path) -> None:
+        """Kill the run's supervisor, which did not keep its own limit."""
+        ...
+
 
 class Proposer(Protocol):
     """Has ideas. It sees a view of the study and answers with one idea, or says why there is none.

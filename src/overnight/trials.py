@@ -6,7 +6,8 @@ an entry after its supervisor has told it, and its score is an entry of the refe
 
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -17,22 +18,28 @@ from overnight.candidate.copy import write_copy
 from overnight.candidate.tree import Store
 from overnight.contract import trainers
 from overnight.errors import Refused
-from overnight.evaluate.measure import RefereeFailed, keep, measure
+from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, measure
 from overnight.evaluate.seeds import Seeds
 from overnight.ports import Launcher
-from overnight.records.codec import digest
+from overnight.records.codec import digest, loads
 from overnight.records.contract import Contract
 from overnight.records.entry import Note
 from overnight.records.evidence import Evidence
-from overnight.records.job import Job
+from overnight.records.job import Exit, Job
 from overnight.records.lifecycle import Actor, State
 from overnight.records.order import RunBudget, RunOrder
 from overnight.records.run import Outcome, Run, RunEnd
-from overnight.run.launch import Prepared, clear, exit_of, launch, prepare, sweep
+from overnight.records.text import sentence
+from overnight.run.launch import Prepared, clear, give_up, launch, prepare, sweep
 from overnight.study.state import RunState
 from overnight.study.study import Study
 
 SILENCE_SECONDS = 900.0
+OVERDUE_SECONDS = 120.0
+"""How long after its hard limit a run may go on before the engine ends its supervisor."""
+MOST_LOSSES = 5
+"""So many losses on one train seed are no accident: a candidate can kill itself, or need more memory than there is."""
+REFEREE_TRIES = 3
 Phase = Literal["screen", "confirm"]
 
 
@@ -65,6 +72,15 @@ class Bench:
     taken: dict[str, int] = field(default_factory=dict)
     """The slot that each of them has, so that no two share their cores."""
 
+    since: dict[str, float] = field(default_factory=dict)
+    """Since when each of them is watched, by the monotonic clock."""
+
+    def watch(self, name: str, folder: Path, slot: int | None) -> None:
+        """Count a run among those that are going."""
+        self.going[name], self.since[name] = folder, time.monotonic()
+        if slot is not None:
+            self.taken[name] = slot
+
     def free_slot(self) -> int:
         """The first slot that no run has."""
         taken = {self.taken.get(name) for name in self.going}
@@ -75,52 +91,79 @@ def adopt(one: Bench) -> None:
     """Find the runs that were going when the last engine ended, and watch them again."""
     for name, run in one.study.state.runs.items():
         if run.outcome is None:
-            one.going[name] = one.study.at.runs / name
+            one.watch(name, one.study.at.runs / name, _slot_of(one, one.study.at.runs / name))
+
+
+def _slot_of(one: Bench, folder: Path) -> int | None:
+    """The slot whose cores an adopted run has."""
+    text = one.study.machine.read(str(folder / "job.json"))
+    cores = loads(Job, text, where=str(folder / "job.json")).cores if text is not None else ()
+    free = sorted(os.sched_getaffinity(0))
+    return free.index(cores[0]) // len(cores) if cores and cores[0] in free else None
 
 
 def settle(one: Bench) -> None:
-    """Runs that have ended become entries, and completed ones are measured."""
+    """Runs that have ended become entries, and completed ones are measured.
+
+    What lies in a run's folder is believed only once its supervisor has let go of the lock.
+    """
     for name, folder in list(one.going.items()):
-        if (folder / "exit.json").exists() or not one.launcher.is_alive(folder):
-            _end(one, name, folder)
+        if one.launcher.is_alive(folder):
+            _check_overdue(one, name, folder)
+        elif (ended := give_up(one.study.machine, folder)) is not None:
+            _end(one, name, ended)
+            clear(folder)
             del one.going[name]
     for name, run in one.study.state.runs.items():
         if run.outcome is Outcome.COMPLETED and not run.evidence:
             _measure(one, name, run)
 
 
-def _end(one: Bench, name: str, folder: Path) -> None:
-    ended = exit_of(one.study.machine, folder)
-    swept = sweep(folder)
-    if ended is None:
-        because = f"Its supervisor is gone and left no word{f'; {swept} processes were ended' if swept else ''}."
-        end = RunEnd(run=name, outcome=Outcome.LOST, because=because, wall_seconds=0.0)
-    else:
-        end = RunEnd(
-            run=name,
-            outcome=ended.outcome,
-            because=ended.because,
-            wall_seconds=ended.wall_seconds,
-            cpu_seconds=ended.cpu_seconds,
-            exit_status=ended.exit_status,
-        )
+def _check_overdue(one: Bench, name: str, folder: Path) -> None:
+    """A supervisor that let its own hard limit pass is stuck or was stopped: end it, and the run is lost."""
+    limit = one.contract.budget.run_wall_seconds + OVERDUE_SECONDS
+    if time.monotonic() - one.since.get(name, time.monotonic()) > limit:
+        one.launcher.end(folder)
+        sweep(folder)
+
+
+def _end(one: Bench, name: str, ended: Exit) -> None:
+    run = one.study.state.runs[name]
+    outcome, because = ended.outcome, ended.because
+    lost = 1 + sum(_same_seed(other, run) for other in one.study.state.runs.values() if other.outcome is Outcome.LOST)
+    if outcome is Outcome.LOST and lost >= MOST_LOSSES:
+        if _is_compared_with(one, run.candidate):
+            why = f"{run.candidate} was lost {lost} times on one train seed; it is what others are compared with."
+            raise Refused(name, (why, f"Nothing was decided. The last time: {because}"))
+        outcome = Outcome.CRASHED
+        because = sentence(f"It was lost {lost} times on this train seed, which is taken for its own doing: {because}")
+    end = RunEnd(
+        run=name,
+        outcome=outcome,
+        because=because,
+        wall_seconds=ended.wall_seconds,
+        cpu_seconds=ended.cpu_seconds,
+        exit_status=ended.exit_status,
+    )
     one.study.append(Actor.RUNNER, end)
-    clear(folder)
+
+
+def _same_seed(one: RunState, other: RunState) -> bool:
+    same = (one.candidate, one.phase, one.round, one.number)
+    return same == (other.candidate, other.phase, other.round, other.number)
+
+
+def _is_compared_with(one: Bench, candidate: str) -> bool:
+    """Whether a candidate is the tip or the incumbent: a loss on its side must never become somebody's gain."""
+    state = one.study.state
+    commit = state.candidates[candidate].commit
+    return candidate == state.baseline or commit in (state.tip, state.incumbent)
 
 
 def _measure(one: Bench, name: str, run: RunState) -> None:
     """Ask the referee for the score of one run; a policy that cannot be measured is the candidate's crash."""
     folder, seeds = one.study.at.runs / name, episode_seeds(one, run)
-    for _ in range(3):
-        try:
-            found = measure(one.study.machine, one.contract.task.env, folder, seeds)
-            break
-        except RefereeFailed as failed:
-            one.study.append(
-                Actor.ENGINE, Note(says=f"{name} could not be measured and is asked again: {failed}"[:1900])
-            )
-    else:
-        raise Refused(name, ("The referee failed three times in a row; nothing was decided on this run.",))
+    found = _asked(one, name, folder, seeds)
     artefact = keep(one.study.machine, one.study.at, found)
     evidence = Evidence(
         run=name,
@@ -147,6 +190,25 @@ def episode_seeds(one: Bench, run: RunState) -> tuple[int, ...]:
     """The hidden seeds of the episodes on which a run is measured."""
     how, phase = one.contract.evaluation, _phase(run.phase)
     return one.seeds.episodes(phase, run.round, how.screen_episodes if phase == "screen" else how.confirm_episodes)
+
+
+def _asked(one: Bench, name: str, folder: Path, seeds: Sequence[int]) -> Measured:
+    """Ask the referee, again where it failed; a policy of code under which it fails each time has no score."""
+    because = ""
+    for _ in range(REFEREE_TRIES):
+        sweep(folder)  # a policy's own children may have outlived a referee that was killed
+        try:
+            return measure(one.study.machine, one.contract.task.env, folder, seeds)
+        except RefereeFailed as failed:
+            because = sentence(f"{name} could not be measured and is asked again: {failed}")
+            one.study.append(Actor.ENGINE, Note(says=because))
+    sweep(folder)
+    if is_code(folder) and not _is_compared_with(one, one.study.state.runs[name].candidate):
+        says = (
+            f"The referee failed {REFEREE_TRIES} times in a row with this policy, whose code can reach it at tier T1."
+        )
+        return Measured((), says)
+    raise Refused(name, (f"The referee failed {REFEREE_TRIES} times in a row; nothing was decided on this run.",))
 
 
 def begin(one: Bench, want: Wanted) -> None:
@@ -181,8 +243,7 @@ def begin(one: Bench, want: Wanted) -> None:
     prepared = lay_out(one, run, folder)
     study.append(Actor.RUNNER, run)
     launch(prepared, one.launcher)
-    one.taken[name] = slot
-    one.going[name] = folder
+    one.watch(name, folder, slot)
 
 
 def lay_out(one: Bench, run: Run, folder: Path) -> Prepared:

@@ -13,6 +13,7 @@ MAY_SPAWN = {
     "machine.py",  # short helpers: git, the referee
     "adapters/launchers/local.py",  # the supervisor of a run, and nothing else
     "run/supervisor.py",  # the trainer: the approved command, under its limits
+    "sandbox/processes.py",  # starts none: it speaks to the kernel about those that there are
     "evaluate/policy_process.py",  # a candidate's own policy, on the other side of the trust line
 }
 """The modules that ask the operating system for a process. Only the supervisor can train."""

@@ -72,6 +72,8 @@ def _wave(spec: EnvSpec, environments: list[Any], policy: Policy, seeds: Sequenc
             totals[lane] += float(reward)
             steps[lane] += 1
             alive[lane] = not (terminated or truncated)
+    if not np.isfinite(totals).all():
+        raise PolicyError("An episode under this policy gave a return that is not finite.")
     return [Episode(int(seed), float(totals[lane]), int(steps[lane])) for lane, seed in enumerate(seeds)]
 
 

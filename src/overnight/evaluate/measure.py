@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import encode
 from overnight.records.env import EnvSpec
+from overnight.records.text import sentence
 from overnight.study.artifacts import store_bytes
 from overnight.study.layout import StudyFolder
 
@@ -50,6 +52,15 @@ def measure(
     return _ask(machine, env, request)
 
 
+def is_code(run_folder: Path) -> bool:
+    """Whether the policy that a run left behind is code of its own."""
+    try:
+        spec = strict_json.parse((run_folder / "policy" / "policy.json").read_bytes(), where="policy.json")
+    except (OSError, OvernightError):
+        return False
+    return isinstance(spec, dict) and spec.get("kind") == "code"
+
+
 def measure_reference(machine: Machine, env: EnvSpec, name: str, seeds: Sequence[int]) -> Measured:
     """Measure a reference policy, `random` or `no-op`, by the same referee."""
     return _ask(machine, env, {"reference": name, "seeds": list(seeds)})
@@ -73,8 +84,11 @@ def keep(machine: Machine, at: StudyFolder, measured: Measured) -> str:
 
 
 def _ask(machine: Machine, env: EnvSpec, request: dict[str, Any]) -> Measured:
-    text = json.dumps({"env": encode(env), **request}).encode()
+    ticket = secrets.token_hex(16)
+    text = json.dumps({"env": encode(env), "ticket": ticket, "engine": os.getpid(), **request}).encode()
     variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C"}
+    if "run_folder" in request:
+        variables["OVERNIGHT_RUN"] = f"{request['run_folder']}/run.json"  # by this, what is left of it is found
     variables |= {"SDL_VIDEODRIVER": "dummy", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
         done = machine.run_process(
@@ -90,15 +104,21 @@ def _ask(machine: Machine, env: EnvSpec, request: dict[str, Any]) -> Measured:
         raise RefereeFailed(
             "referee", f"it ended with status {done.returncode}: {(said or ['nothing said'])[-1][:300]}"
         )
-    return _read(done.stdout, len(request["seeds"]))
+    return _read(done.stdout, len(request["seeds"]), ticket)
 
 
-def _read(text: bytes, wanted: int) -> Measured:
-    result = strict_json.parse(text.strip(), where="referee", max_bytes=50_000_000)
-    if not isinstance(result, dict) or "failed" in result:
-        raise RefereeFailed("referee", str(result.get("failed") if isinstance(result, dict) else result)[:300])
+def _read(text: bytes, wanted: int, ticket: str) -> Measured:
+    """The result, from whoever holds the ticket that only the referee was given; anything else is none."""
+    try:
+        result = strict_json.parse(text.strip(), where="referee", max_bytes=50_000_000)
+    except OvernightError as error:
+        raise RefereeFailed("referee", f"its result cannot be read: {error}"[:300]) from error
+    if not isinstance(result, dict) or result.get("ticket") != ticket:
+        raise RefereeFailed("referee", "its result does not carry the ticket of the question")
+    if "failed" in result:
+        raise RefereeFailed("referee", str(result["failed"])[:300])
     if "error" in result:
-        return Measured((), str(result["error"]))
+        return Measured((), sentence(str(result["error"])))
     found = tuple((int(seed), float(total), int(steps)) for seed, total, steps in result["episodes"])
     if len(found) != wanted:
         raise RefereeFailed("referee", f"it returned {len(found)} episodes, and {wanted} were asked for")

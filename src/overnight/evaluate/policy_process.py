@@ -3,10 +3,16 @@
 The referee asks, waits until a deadline, and takes exactly the bytes that it expects. An
 answer that comes early, late, with the wrong number, of the wrong length or not at all is
 the policy's error and never an exception in the referee.
+
+Tier T1. The policy has no descriptor but its two pipes, no capability even where the user is
+root, and cannot open the referee's memory or descriptors. It dies with the referee, and every
+process that it started is ended with it. It can still kill the referee, whose user it shares:
+then there is no result, and the engine asks again.
 """
 
 import json
 import os
+import resource
 import secrets
 import select
 import subprocess
@@ -19,18 +25,21 @@ import numpy as np
 
 from overnight.evaluate.episodes import Array, PolicyError
 from overnight.guest import wire
+from overnight.sandbox.processes import die_with_parent, end_tree, give_up_privileges
 
 LOAD_SECONDS = 30.0
 FIRST_SECONDS = 10.0
 STEP_SECONDS = 2.0
+ALL_SECONDS = 1200.0
+"""How long a policy may take for all its answers: less than the engine waits for a referee."""
 _START = """
-import fcntl, os, runpy, sys
-asked, answered = (fcntl.fcntl(int(sys.argv.pop(1)), fcntl.F_DUPFD, 10) for _ in range(2))
-os.dup2(asked, 3), os.dup2(answered, 4), os.closerange(5, 64)
-sys.path.insert(0, sys.argv.pop(1))
-runpy.run_module("guest.act", run_name="__main__")
+import contextlib, fcntl, os, runpy, sys
+with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+    file.write("1000")  # where memory ends, the policy ends before the referee
+questions, answers = (fcntl.fcntl(int(sys.argv.pop(1)), fcntl.F_DUPFD, 10) for _ in range(2))
+os.dup2(questions, 3), os.dup2(answers, 4), os.closerange(5, 256)
+runpy.run_module("overnight.guest.act", run_name="__main__")
 """
-"""Whatever numbers the pipes have, they become 3 and 4; moved aside first, because they may be 3 and 4 themselves."""
 
 
 class PolicyProcess:
@@ -42,16 +51,26 @@ class PolicyProcess:
         self._action_shape = (lanes,) if hasattr(actions, "n") else (lanes, *actions.shape)
         self._action_type = np.dtype(np.int64 if hasattr(actions, "n") else np.float32)
         self._answer_bytes = wire.HEAD.size + int(np.prod(self._action_shape)) * self._action_type.itemsize
+        self._left = ALL_SECONDS
         self._process, self._questions, self._answers = _start(run_folder, policy)
+        try:
+            self._greet(space)
+        except PolicyError:
+            self.close()
+            raise
+
+    def _greet(self, space: Any) -> None:  # noqa: ANN401
+        """Tell the shapes, and wait until the policy says that it is loaded."""
         shapes = {
-            "lanes": lanes,
+            "lanes": self._lanes,
             "observation_shape": list(space.shape),
             "observation_type": np.dtype(space.dtype).str,
             "action_type": self._action_type.str,
         }
         text = json.dumps(shapes).encode()
-        self._send(wire.LENGTH.pack(len(text)) + text)
-        self._receive(1, LOAD_SECONDS, "did not load")
+        self._send(wire.LENGTH.pack(len(text)) + text, LOAD_SECONDS)
+        if self._receive(1, LOAD_SECONDS, "did not load") != wire.LOADED:
+            raise PolicyError("The policy answered before it was asked.")
 
     def __call__(self, observations: Array, reset: Array) -> Array:
         """Ask for one batch of actions."""
@@ -59,29 +78,37 @@ class PolicyProcess:
             raise PolicyError("The policy answered before it was asked.")
         self._number += 1
         head = wire.HEAD.pack(self._number, secrets.token_bytes(8))
-        self._send(head + reset.astype(np.uint8).tobytes() + np.ascontiguousarray(observations).tobytes())
         limit = FIRST_SECONDS if self._number == 1 else STEP_SECONDS
+        began = time.monotonic()
+        self._send(head + reset.astype(np.uint8).tobytes() + np.ascontiguousarray(observations).tobytes(), limit)
         answer = self._receive(self._answer_bytes, limit, "did not answer")
+        self._left -= time.monotonic() - began
+        if self._left < 0:
+            raise PolicyError(f"The policy took more than {ALL_SECONDS:g} s for its answers.")
         if answer[: wire.HEAD.size] != head:
             raise PolicyError("The policy answered another question than it was asked.")
         return np.frombuffer(answer, self._action_type, offset=wire.HEAD.size).reshape(self._action_shape).copy()
 
     def close(self) -> None:
-        """End the policy's process and everything that it started in its session."""
+        """End the policy's process and every process that came from it."""
         os.close(self._questions)
         os.close(self._answers)
-        try:
-            os.killpg(self._process.pid, 9)
-        except ProcessLookupError:
-            return
-        finally:
-            self._process.wait()
+        end_tree(self._process.pid)
+        self._process.wait()
 
-    def _send(self, data: bytes) -> None:
-        try:
-            wire.write_all(self._questions, data)
-        except (BrokenPipeError, BlockingIOError) as error:
-            raise PolicyError("The policy's process ended before it was asked.") from error
+    def _send(self, data: bytes, limit: float) -> None:
+        """Write one frame; a policy that does not read it cannot hold the referee up."""
+        until, view = time.monotonic() + limit, memoryview(data)
+        while view:
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([], [self._questions], [], left)[1]:
+                raise PolicyError(f"The policy did not read its question within {limit:g} s.")
+            try:
+                view = view[os.write(self._questions, view) :]
+            except BrokenPipeError as error:
+                raise PolicyError("The policy's process ended before it was asked.") from error
+            except BlockingIOError:
+                continue
 
     def _receive(self, size: int, limit: float, what: str) -> bytes:
         until = time.monotonic() + limit
@@ -100,15 +127,31 @@ class PolicyProcess:
 def _start(run_folder: Path, policy: Path) -> tuple["subprocess.Popen[bytes]", int, int]:
     ask_read, ask_write = os.pipe()
     answer_read, answer_write = os.pipe()
+    os.set_blocking(ask_write, False)
+    command = (sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(policy))
+    referee = os.getpid()
+
+    def in_child() -> None:  # the referee has one thread, so nothing is held between fork and exec
+        die_with_parent(referee)
+        give_up_privileges()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
     process = subprocess.Popen(
-        (sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(run_folder), str(policy)),
+        command,
         cwd="/",
-        env={"PATH": os.defpath, "HOME": "/nonexistent", "LC_ALL": "C", "OMP_NUM_THREADS": "1"},
+        env={
+            "PATH": os.defpath,
+            "HOME": "/nonexistent",
+            "LC_ALL": "C",
+            "OMP_NUM_THREADS": "1",
+            "OVERNIGHT_RUN": str(run_folder / "run.json"),  # by this, what a killed referee left is found
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         pass_fds=(ask_read, answer_write),
         start_new_session=True,
+        preexec_fn=in_child,
     )
     os.close(ask_read)
     os.close(answer_write)

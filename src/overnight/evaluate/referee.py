@@ -1,7 +1,8 @@
 """The referee: `python -m overnight.evaluate.referee`, a request on stdin, a result on stdout, both JSON.
 
-A process of its own for each measurement. It imports nothing of the candidate: a policy of
-declared weights is evaluated here in NumPy, and a policy of code answers from another process.
+A process of its own for each measurement, which dies with the engine that asked. It imports nothing
+of the candidate: a policy of declared weights is evaluated here in NumPy, and a policy of code
+answers from another process.
 """
 
 import json
@@ -18,6 +19,7 @@ from overnight.evaluate.episodes import Policy, PolicyError
 from overnight.evaluate.policy_process import PolicyProcess
 from overnight.records.codec import decode
 from overnight.records.env import EnvSpec
+from overnight.sandbox.processes import die_with_parent, hide_memory, inherit_orphans
 
 
 def measure(request: dict[str, Any]) -> dict[str, Any]:
@@ -75,11 +77,14 @@ def _recorded(spec: EnvSpec, policy: Policy, seed: int, target: Path) -> dict[st
 def main() -> int:
     """Read one request, write one result."""
     request = json.loads(sys.stdin.buffer.read())
+    die_with_parent(request["engine"])
+    hide_memory()
+    inherit_orphans()
     try:
         result = measure(request)
     except OvernightError as error:
         result = {"failed": str(error)}
-    sys.stdout.write(json.dumps(result, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps({"ticket": request.get("ticket"), **result}, allow_nan=False) + "\n")
     return 0
 
 

@@ -40,7 +40,7 @@ def serve(folder: Path) -> None:
     observation_type, action_type = np.dtype(shapes["observation_type"]), np.dtype(shapes["action_type"])
     body = lanes * int(np.prod(shape, dtype=int)) * observation_type.itemsize
     act = load_policy(folder)
-    wire.write_all(ACTIONS, b"\1")  # loaded
+    wire.write_all(ACTIONS, wire.LOADED)
     while True:
         try:
             frame = wire.read_exactly(OBSERVATIONS, wire.HEAD.size + lanes + body)

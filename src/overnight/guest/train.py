@@ -122,11 +122,14 @@ class Training:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._finish)
 
-    def ready(self) -> None:
-        """Start the budget's clock: imports are done, and what follows is training."""
+    def ready(self, **facts: str) -> None:
+        """Start the budget's clock: imports are done, and what follows is training.
+
+        `facts` are for people, such as `backend="envpool"`; the file `ready` holds them as JSON.
+        """
         self._wall_zero = time.monotonic()
         self._cpu_zero = time.process_time()
-        (self.out / "ready").touch()
+        (self.out / "ready").write_text(json.dumps(facts) + "\n" if facts else "", encoding="utf-8")
 
     def wall_seconds(self) -> float:
         """Seconds since `ready`."""

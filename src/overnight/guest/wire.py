@@ -15,6 +15,8 @@ import struct
 
 HEAD = struct.Struct("<I8s")
 LENGTH = struct.Struct("<I")
+LOADED = b"\1"
+"""What the policy's side says once, before the first question."""
 MAX_HANDSHAKE_BYTES = 1 << 16
 
 

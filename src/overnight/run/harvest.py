@@ -3,6 +3,7 @@
 import os
 import stat
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from overnight.errors import UserError
@@ -24,7 +25,7 @@ def harvest(source: Path, target: Path) -> str:
         for name in names:
             data = _read(parent, name, MAX_BYTES - total)
             total += len(data)
-            digest.update(f"{name}\0{len(data)}\0".encode() + data)
+            digest.update(os.fsencode(name) + f"\0{len(data)}\0".encode() + data)
             (target / name).write_bytes(data)
     finally:
         os.close(parent)
@@ -34,11 +35,12 @@ def harvest(source: Path, target: Path) -> str:
 def _names(source: Path) -> list[str]:
     if source.is_symlink() or not source.is_dir():
         raise UserError(source.name, "there is no policy folder")
-    names = sorted(path.name for path in source.iterdir())
+    with os.scandir(source) as entries:
+        names = sorted(entry.name for entry in islice(entries, MAX_FILES + 1))
+    if len(names) > MAX_FILES:
+        raise UserError(source.name, f"the policy folder has more than {MAX_FILES} entries")
     if "policy.json" not in names:
         raise UserError(source.name, "the policy folder has no policy.json")
-    if len(names) > MAX_FILES:
-        raise UserError(source.name, f"the policy folder has {len(names)} entries, and at most {MAX_FILES} are taken")
     return names
 
 

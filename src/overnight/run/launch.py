@@ -7,17 +7,26 @@ the store, by the tree hash that the gate has just checked.
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from overnight.errors import UserError
 from overnight.ports import Launcher, Machine
+from overnight.records import strict_json
 from overnight.records.codec import dumps, loads
 from overnight.records.job import Exit, Job
 from overnight.records.order import RunOrder
+from overnight.records.run import Outcome
+from overnight.records.text import sentence
+from overnight.sandbox.processes import kill, with_variable
 from overnight.study.durable import make_folder, write_file
 
+_SWEEP_SECONDS = 3.0
+_FACTS_BYTES = 4096
 Export = Callable[[Path], None]
 """Writes the candidate's tree into a new folder."""
 
@@ -47,30 +56,77 @@ def launch(prepared: Prepared, launcher: Launcher) -> str:
 
 
 def exit_of(machine: Machine, folder: Path) -> Exit | None:
-    """What the supervisor said at the end; None while it has not, or never will."""
+    """What the supervisor said at the end; None while it has not, or never will, or where the word is no word."""
     text = machine.read(str(folder / "exit.json"))
-    return loads(Exit, text, where=str(folder / "exit.json")) if text is not None else None
+    try:
+        return loads(Exit, text, where=str(folder / "exit.json")) if text is not None else None
+    except UserError:
+        return None
+
+
+def facts_of(folder: Path) -> dict[str, str]:
+    """What a run's trainer told about itself when it was ready, such as its `backend`: for people, and untrusted."""
+    try:
+        fd = os.open(folder / "out" / "ready", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            told = strict_json.parse(file.read(_FACTS_BYTES), where="ready")
+    except (OSError, UserError):
+        return {}
+    facts = told.items() if isinstance(told, dict) else ()
+    return {sentence(name): sentence(fact) for name, fact in facts if isinstance(fact, str)}
+
+
+def give_up(machine: Machine, folder: Path) -> Exit | None:
+    """What is known of a run that seems to have no supervisor any more; None where one has it after all.
+
+    A supervisor that the last engine started may not have come so far as to take its lock. So
+    the lock is taken here and the run's end is written under it: whoever comes later finds
+    that the run is over, and a run that counts as lost can never begin.
+    """
+    lock = machine.open(str(folder / "run.lock"), os.O_RDWR | os.O_CREAT)
+    try:
+        if not machine.lock(lock):
+            return None
+        swept = sweep(folder)
+        ended = exit_of(machine, folder)
+        if ended is None:
+            ended = _lost(swept)
+            write_file(machine, folder / "exit.json", dumps(ended))
+        return ended
+    finally:
+        machine.close(lock)
+
+
+def _lost(swept: int) -> Exit:
+    because = f"Its supervisor is gone and left no word{f'; {swept} processes were ended' if swept else ''}."
+    return Exit(
+        outcome=Outcome.LOST,
+        because=because,
+        exit_status=-signal.SIGKILL,
+        wall_seconds=0.0,
+        cpu_seconds=0.0,
+        policy=None,
+        log_bytes=0,
+    )
 
 
 def sweep(folder: Path) -> int:
-    """End what a supervisor left behind when it was killed itself: processes that carry this run's variable."""
-    mark, ended = f"OVERNIGHT_RUN={folder / 'run.json'}".encode(), 0
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
-                os.kill(int(entry.name), signal.SIGKILL)
-                ended += 1
-        except OSError:
-            continue
+    """End what was left behind when a supervisor or a referee was killed: processes with this run's variable."""
+    mark, ended = f"OVERNIGHT_RUN={folder / 'run.json'}", 0
+    until = time.monotonic() + _SWEEP_SECONDS
+    while time.monotonic() < until and (left := with_variable(mark)):
+        for pid in left:
+            kill(pid)
+        ended = max(ended, len(left))
+        time.sleep(0.01)
     return ended
 
 
 def clear(folder: Path) -> None:
-    """Remove what only the training needed. Log, metrics, exit, policy and the library that plays it stay."""
-    for name in ("source", "home", "tmp"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    """Remove what only the run itself needed; its log, metrics, policy and exit stay."""
+    for name in ("source", "guest", "home", "tmp"):
+        with suppress(RecursionError):  # a trainer can nest folders deeper than they can be removed
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _copy_guest(target: Path) -> None:

@@ -6,13 +6,17 @@ policy out of the trainer's folder, and writes `exit.json` last. It never touche
 ledger. The engine may die at any moment: the supervisor goes on to the run's end, and the
 next engine finds `exit.json`, or a free lock without one, which means that the run was lost.
 
+Two processes share that work. A keeper does nothing but wait, and inherits every orphan; the
+supervisor proper is its child. Killing either one ends the whole run at once: whichever is left
+ends everything below it, a daemon that hides where it comes from included.
+
 Isolation here is tier T1: a private home and temporary folder, an environment of our own
 making, a read-only export without `.git`, and a kill that reaches every descendant. It does
 not keep a hostile trainer from reading what the user can read; later tiers do.
 """
 
-import ctypes
 import fcntl
+import json
 import os
 import resource
 import selectors
@@ -28,14 +32,20 @@ from pathlib import Path
 from overnight.errors import OvernightError
 from overnight.records.codec import dumps, loads
 from overnight.records.job import Exit, Job
+from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
+from overnight.records.text import sentence
 from overnight.run.harvest import harvest
 from overnight.run.log import CappedLog
+from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
 
-_SUBREAPER, _DEATH_SIGNAL = 36, 1  # prctl options
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
-_LIBC = ctypes.CDLL(None, use_errno=True)
+_TOLERANCE = 1.05
+"""How far over its budget a training may be and still be measured."""
+_REPORT_BYTES = 1 << 16
+_FILE_BYTES = 512
+"""What every entry of a folder counts as, at least, so that empty files are not free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +61,10 @@ class Supervisor:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.pid = os.getpid()
         self.job = loads(Job, (folder / "job.json").read_bytes(), where=str(folder / "job.json"))
         self.out = folder / "out"
+        self.budget = loads(RunOrder, (folder / "run.json").read_bytes(), where=str(folder / "run.json")).budget
         self.log = CappedLog(folder / "log")
         self.began = time.monotonic()
         self.last_sign = self.began
@@ -61,7 +73,10 @@ class Supervisor:
 
     def run(self) -> Exit:
         """Start the trainer, wait for its end or bring it about, and say how it went."""
-        child = self._start()
+        try:
+            child = self._start()
+        except OSError as error:
+            return self._never_began(error)
         ending = self._watch(child)
         if ending is not None:
             self._ask_to_finish(child)
@@ -70,10 +85,23 @@ class Supervisor:
         self._drain(child, seconds=0.5)
         return self._tell(status, ending)
 
+    def _never_began(self, error: OSError) -> Exit:
+        self.log.close()
+        because = sentence(f"{self.job.command[0]} could not be started: {error.strerror}.")
+        return Exit(
+            outcome=Outcome.CRASHED,
+            because=because,
+            exit_status=127,
+            wall_seconds=time.monotonic() - self.began,
+            cpu_seconds=0.0,
+            policy=None,
+            log_bytes=0,
+        )
+
     def _start(self) -> "subprocess.Popen[bytes]":
         for name in ("home", "tmp", "out"):
             (self.folder / name).mkdir(exist_ok=True)
-        _LIBC.prctl(_SUBREAPER, 1, 0, 0, 0)  # orphans of the trainer become ours, not init's
+        inherit_orphans()
         env = {**dict(self.job.env), **self._own_variables()}
         return subprocess.Popen(
             self.job.command,
@@ -108,7 +136,7 @@ class Supervisor:
         }
 
     def _in_child(self) -> None:
-        _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        die_with_parent(self.pid)
         os.umask(0o077)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (self.job.disk_bytes, self.job.disk_bytes))
@@ -179,19 +207,19 @@ class Supervisor:
         self._drain(child, seconds=_GRACE_SECONDS)
 
     def _drain(self, child: "subprocess.Popen[bytes]", *, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        stream = child.stdout
-        while time.monotonic() < until and stream is not None:
+        """Take output until the trainer has ended and said everything, or the time is over."""
+        until, stream = time.monotonic() + seconds, child.stdout
+        while time.monotonic() < until:
             try:
-                data = os.read(stream.fileno(), 1 << 16)
+                data = os.read(stream.fileno(), 1 << 16) if stream is not None else b""
             except BlockingIOError:
-                if child.poll() is not None:
-                    return
-                time.sleep(0.02)
-                continue
-            if not data:
+                data = b""
+            if data:
+                self.log.write(data)
+            elif child.poll() is not None:
                 return
-            self.log.write(data)
+            else:
+                time.sleep(0.02)
 
     def _tell(self, status: int, ending: Ending | None) -> Exit:
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -199,11 +227,13 @@ class Supervisor:
             policy, why = harvest(self.out / "policy", self.folder / "policy"), ""
         except OvernightError as error:
             policy, why = None, error.what
+        except OSError as error:
+            policy, why = None, f"it cannot be taken: {error.strerror}"
         outcome, because = self._outcome(status, ending, policy=policy, why=why)
         self.log.close()
         return Exit(
             outcome=outcome,
-            because=because,
+            because=sentence(because),
             exit_status=status,
             wall_seconds=time.monotonic() - self.began,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
@@ -216,91 +246,94 @@ class Supervisor:
             return ending.outcome, ending.because
         if status == -signal.SIGKILL:
             return Outcome.LOST, "It was killed from outside, as by a machine that ran out of memory."
+        if status == -signal.SIGXFSZ:
+            return Outcome.CRASHED, f"It wrote a file of more than {self.job.disk_bytes:,} bytes."
+        if status < 0:
+            return Outcome.CRASHED, f"It was ended by {_signal_name(-status)}: {self.log.last_line()}"[:1900]
         if status != 0:
             return Outcome.CRASHED, f"It ended with status {status}: {self.log.last_line()}"[:1900]
+        steps = self._reported_steps()
+        if self.budget.unit == "env_steps" and steps > self.budget.amount * _TOLERANCE:
+            return Outcome.OVER_BUDGET, f"It reported {steps:,.0f} steps, and its budget was {self.budget.amount:,.0f}."
         if policy is None:
             return Outcome.CRASHED, f"It ended without a usable policy: {why}"[:1900]
         return Outcome.COMPLETED, "It ended with a policy."
 
+    def _reported_steps(self) -> float:
+        """The steps that the trainer owned up to in its last report; 0 where there is none to be read."""
+        try:
+            fd = os.open(self.out / "metrics.jsonl", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return 0.0
+        with os.fdopen(fd, "rb") as file, suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+            file.seek(max(os.fstat(fd).st_size - _REPORT_BYTES, 0))
+            return float(json.loads(file.read(_REPORT_BYTES).splitlines()[-1])["env_steps"])
+        return 0.0
+
+
+def _signal_name(number: int) -> str:
+    with suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
+
 
 def tree_bytes(folder: Path, *, limit: int) -> int:
     """The size of a folder without following anything, counted only until a limit is passed."""
-    total = 0
-    for where, _, names in os.walk(folder, followlinks=False):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(where, name)).st_blocks * 512  # noqa: PTH118 - a hot walk
-            except OSError:
-                continue
-        if total > limit:
-            break
+    total, wanted = 0, [str(folder)]
+    while wanted and total <= limit:
+        with suppress(OSError), os.scandir(wanted.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    total += max(entry.stat(follow_symlinks=False).st_blocks * 512, _FILE_BYTES)
+                if entry.is_dir(follow_symlinks=False):
+                    wanted.append(entry.path)
+                if total > limit:
+                    break
     return total
 
 
-def end_tree(leader: int) -> None:
-    """Kill a process group and every descendant that has left it, until none is left."""
-    with suppress(ProcessLookupError, PermissionError):  # it is gone, which is what was wanted
-        os.killpg(leader, signal.SIGKILL)
-    until = time.monotonic() + 3.0
-    while time.monotonic() < until and (below := _descendants(os.getpid()) - {leader}):
-        for pid in below:
-            _kill(pid)
-        _reap(leader)
-        time.sleep(0.002)
-
-
-def _descendants(pid: int) -> set[int]:
-    found: set[int] = set()
-    wanted = [pid]
-    while wanted:
-        one = wanted.pop()
-        try:
-            text = Path(f"/proc/{one}/task/{one}/children").read_text()
-        except OSError:
-            continue
-        below = {int(word) for word in text.split()} - found
-        found |= below
-        wanted += below
-    return found
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def _reap(leader: int) -> None:
-    """Take the exit of adopted orphans, and leave the leader's own for `wait`."""
-    for pid in _descendants(os.getpid()) - {leader}:
-        try:
-            os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            continue
-
-
 def main(argv: list[str]) -> int:
-    """Hold the run's lock, run it, and write `exit.json` as the very last thing."""
+    """Hold the run's lock, and keep whoever supervises the run until nothing of it is left."""
     folder = Path(argv[1])
     lock = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return 3
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for people; whether the run is alive is told by the lock
     if (folder / "exit.json").exists():
         return 0
+    inherit_orphans()
+    keeper = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGTERM, _end_all)
+        die_with_parent(keeper, by=signal.SIGTERM)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for people; whether the run is alive is told by the lock
+        supervise(folder)
+        return 0
+    status = os.waitpid(pid, 0)[1]
+    end_below()
+    return os.waitstatus_to_exitcode(status)
+
+
+def _end_all(*_: object) -> None:
+    """The keeper is gone: leave nothing behind, and no word either, so that the run counts as lost."""
+    end_below()
+    os._exit(1)
+
+
+def supervise(folder: Path) -> None:
+    """Run it, and write `exit.json` as the very last thing."""
     ended = Supervisor(folder).run()
     for name in ("home", "tmp"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+        with suppress(RecursionError):  # a trainer can nest folders deeper than they can be removed
+            shutil.rmtree(folder / name, ignore_errors=True)
     beside = folder / ".exit.json.new"
     with beside.open("wb") as file:
         file.write(dumps(ended))
         file.flush()
         os.fsync(file.fileno())
     beside.replace(folder / "exit.json")
-    return 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -36,6 +38,14 @@ class LocalLauncher:
     def stop(self, run_folder: Path) -> None:
         """Leave the word where the supervisor looks for it."""
         (run_folder / "stop").touch()
+
+    def end(self, run_folder: Path) -> None:
+        """Kill every process that was started as this run's supervisor, as its command line tells."""
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+                if b"overnight.run.supervisor" in words and os.fsencode(run_folder) in words:
+                    os.kill(int(entry.name), signal.SIGKILL)
 
 
 _CHILDREN: list["subprocess.Popen[bytes]"] = []

@@ -5,7 +5,10 @@ from overnight.records.refusal import Reason
 
 
 def refuse(case: Admission) -> tuple[Reason, ...]:
-    """The standing approval covers the first candidates that the gate admits, up to its number."""
+    """The standing approval covers the first candidates that the gate admits, up to its number.
+
+    The baseline changes nothing: it is neither counted nor in need of an approval of its own.
+    """
     covered = case.contract.experiments.automation.max_candidates
     others = len(case.opening.admitted - {case.candidate.id})
     if case.candidate.id == case.opening.baseline or case.permitted or others < covered:

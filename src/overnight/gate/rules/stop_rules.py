@@ -5,7 +5,7 @@ from overnight.records.refusal import Reason
 
 
 def refuse(case: Admission) -> tuple[Reason, ...]:
-    """The greatest number of admitted candidates ends the loop, whatever the last verdict was."""
+    """The greatest number of admitted candidates ends the loop, whatever the last verdict was; the baseline is none."""
     most = case.contract.experiments.stop.max_candidates
     others = len(case.opening.admitted - {case.candidate.id})
     if case.candidate.id == case.opening.baseline or others < most:

@@ -345,7 +345,7 @@ def train(training: Training) -> None:
     learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
     dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
     batch, parts = p.num_envs * p.rollout_steps, min(p.num_minibatches, p.num_envs * p.rollout_steps)
-    training.ready()  # imports are done; what compiles from here on is part of the budget
+    training.ready(backend=envs.backend, why=envs.why)  # what compiles from here on is part of the budget
     sampler = Sampler(envs, p, for_actions)
     steps, saved, policy = 0, 0.0, partial(save, sampler=sampler, sizes=sizes)
     while training.has_room(steps, batch):

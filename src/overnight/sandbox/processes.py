@@ -1,0 +1,103 @@
+"""Families of processes: who dies with whom, who inherits orphans, and how a whole family is ended.
+
+Linux only. Protects against: a process that outlives what started it, a daemon that leaves its
+session, a program that looks into the memory or the open files of the one that started it.
+
+Does not: stop a process of the same user from killing another one. A family whose keeper is
+killed together with everything above it is found by a variable in its environment alone, and a
+hostile program can clear that.
+"""
+
+import ctypes
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_DEATH_SIGNAL, _DUMPABLE, _DROP_BOUND, _SUBREAPER, _NO_NEW_PRIVILEGES = 1, 4, 24, 36, 38  # options of prctl
+_LAST_CAPABILITY = 63
+_END_SECONDS = 3.0
+
+
+def inherit_orphans() -> None:
+    """Become the parent of every descendant that loses its own, in the place of init."""
+    _LIBC.prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Get a signal when the parent dies, and at once where it is dead already."""
+    _LIBC.prctl(_DEATH_SIGNAL, by, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), by)
+
+
+def hide_memory() -> None:
+    """Keep processes of the same user from tracing this one and from opening its memory and descriptors."""
+    _LIBC.prctl(_DUMPABLE, 0, 0, 0, 0)
+
+
+def give_up_privileges() -> None:
+    """Leave no capability to any program that is started from here on, even where the user is root."""
+    for capability in range(_LAST_CAPABILITY + 1):
+        _LIBC.prctl(_DROP_BOUND, capability, 0, 0, 0)
+    _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+
+
+def end_tree(leader: int) -> None:
+    """Kill a process group and every descendant that has left it, until none is left but the leader's exit."""
+    with suppress(ProcessLookupError, PermissionError):  # it is gone, which is what was wanted
+        os.killpg(leader, signal.SIGKILL)
+    end_below(leader)
+
+
+def end_below(leader: int | None = None) -> None:
+    """Kill every descendant until none is left; of a leader, the exit is left for whoever waits for it."""
+    until = time.monotonic() + _END_SECONDS
+    while time.monotonic() < until and (below := descendants(os.getpid()) - {leader}):
+        for pid in below:
+            kill(pid)
+        _reap(leader)
+        time.sleep(0.002)
+
+
+def descendants(pid: int) -> set[int]:
+    """Every process below one, children of children too."""
+    found: set[int] = set()
+    wanted = [pid]
+    while wanted:
+        one = wanted.pop()
+        try:
+            text = Path(f"/proc/{one}/task/{one}/children").read_text()
+        except OSError:
+            continue
+        below = {int(word) for word in text.split()} - found
+        found |= below
+        wanted += below
+    return found
+
+
+def kill(pid: int) -> None:
+    """Kill one process; that it is gone already is no error."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def with_variable(mark: str) -> list[int]:
+    """Every other process whose environment began with a variable, written `NAME=value`."""
+    found, wanted = [], mark.encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def _reap(leader: int | None) -> None:
+    """Take the exit of adopted orphans, and leave the leader's own for `wait`."""
+    for pid in descendants(os.getpid()) - {leader}:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)

@@ -1,0 +1,87 @@
+"""Small trainers as text, run to their end by a real supervisor, and a small study for a whole night."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from overnight.adapters.launchers.local import LocalLauncher
+from overnight.begin import Place, begin_env
+from overnight.contract.draft import Stated
+from overnight.machine import RealMachine
+from overnight.records.env import EnvSpec
+from overnight.records.job import Exit, Job
+from overnight.records.order import RunBudget, RunOrder
+from overnight.run.launch import exit_of, launch, prepare
+from scenes import Scene, scene_in
+
+MACHINE = RealMachine()
+POLICY = """
+import json, os, pathlib
+out = pathlib.Path(os.environ["OVERNIGHT_OUT"])
+(out / "policy").mkdir()
+(out / "policy" / "policy.json").write_text("{}")
+"""
+
+
+def run(folder: Path, trainer: str, *, wall: float = 20, silence: float = 20, disk: int = 10_000_000) -> Exit:
+    """Run one trainer to its end under a real supervisor."""
+    begin(folder, trainer, wall=wall, silence=silence, disk=disk)
+    return wait(folder)
+
+
+def begin(folder: Path, trainer: str, *, wall: float = 20, silence: float = 20, disk: int = 10_000_000) -> None:
+    """Start one trainer under a real supervisor."""
+
+    def export(target: Path) -> None:
+        target.mkdir(parents=True)
+        (target / "train.py").write_text(trainer)
+
+    order = RunOrder(
+        run="r-0001",
+        env=EnvSpec(backend="gymnasium", id="CartPole-v1"),
+        train_seed=7,
+        budget=RunBudget(unit="env_steps", amount=100),
+        params={"a": 1},
+        cores=1,
+        device="cpu",
+    )
+    job = Job(
+        command=(sys.executable, "train.py"),
+        env={"PATH": os.environ["PATH"]},
+        fresh_bytecode=True,
+        cores=(0,),
+        wall_seconds=wall,
+        silence_seconds=silence,
+        disk_bytes=disk,
+    )
+    launch(prepare(MACHINE, folder, order, job, export), LocalLauncher())
+
+
+def wait(folder: Path, seconds: float = 40) -> Exit:
+    """What the supervisor says when it has let go of the run."""
+    until = time.monotonic() + seconds
+    while LocalLauncher().is_alive(folder) and time.monotonic() < until:
+        time.sleep(0.05)
+    ended = exit_of(MACHINE, folder)
+    assert ended is not None, (folder / "supervisor.log").read_text()
+    return ended
+
+
+def tiny_study(project: Path, *, candidates: int = 60) -> Scene:
+    """An approved study whose runs take about a second each."""
+    project.mkdir(exist_ok=True)
+    begin_env(MACHINE, Place(project), Stated(env="CartPole-v1", env_steps=1024, hours=1))
+    scene = scene_in(project)
+    text = scene.at.contract.read_text()
+    for old, new in (
+        ("screen_train_seeds: 3", "screen_train_seeds: 2"),
+        ("confirm_train_seeds: 6", "confirm_train_seeds: 4"),
+        ("screen_episodes: 20", "screen_episodes: 10"),
+        ("confirm_episodes: 100", "confirm_episodes: 10"),
+        ("max_candidates: 200", f"max_candidates: {candidates}"),
+    ):
+        text = text.replace(old, new)
+    scene.at.contract.write_text(text)
+    scene.approve()
+    return scene
