@@ -138,9 +138,8 @@ RESULTS = [
 
 
 def test_every_verb_has_a_result_that_is_checked_here() -> None:
-    assert {words[0] for words in RESULTS} | {"start", "run", "loop", "report", "take", "play", "reproduce"} == set(
-        VERBS
-    )
+    after_a_night = {"report", "take", "play", "reproduce"}
+    assert {words[0] for words in RESULTS} | {"start", "run", "loop"} | after_a_night == set(VERBS)
 
 
 @pytest.mark.parametrize("words", RESULTS, ids=" ".join)
