@@ -30,7 +30,7 @@ from overnight.contract import trainers
 from overnight.errors import Refused
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Verdict
 from overnight.records.lifecycle import Actor, State
 from overnight.records.metric import Direction
 from overnight.records.proposal import Exhausted, Proposal, View, Wait
@@ -104,7 +104,9 @@ def _check_baseline(bench: Bench) -> None:
     if baseline.state is State.DEBUG:
         log = bench.study.at.runs / baseline.runs[-1] / "log"
         raise Refused(
-            "baseline", (f"The baseline itself does not train: {baseline.failure}",), hint=f"its log is {log}"
+            "baseline",
+            (f"The baseline itself does not train: {baseline.failure}",),
+            hint=f"its log is {log}; `overnight init … --study second` begins anew when it is corrected",
         )
 
 
@@ -244,7 +246,16 @@ def _judge(bench: Bench) -> bool:
     bench.study.append(Actor.JUDGE, decision)
     follow_ledger(bench.study, bench.store)
     bench.say(_line(bench, decision))
+    if decision.verdict is Verdict.REJECT:
+        _stop_runs(bench, decision.candidate)
     return True
+
+
+def _stop_runs(bench: Bench, candidate: str) -> None:
+    """What is still going for a candidate that was rejected early would only cost."""
+    for name, folder in bench.going.items():
+        if bench.study.state.runs[name].candidate == candidate:
+            bench.launcher.stop(folder)
 
 
 def _line(bench: Bench, decision: Decision) -> str:

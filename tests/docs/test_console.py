@@ -75,7 +75,9 @@ def run(command: str, folder: Path) -> str:
         pass  # the terminal is gone with the last process that had it
     os.close(terminal)
     (folder.parent / "status").write_text(str(child.wait()))
-    return printed.decode().replace("\r", "")
+    return re.sub(
+        r"[^\n]*\x1b\[K", "", printed.decode().replace("\r", "")
+    )  # a line that was rewritten in place is gone
 
 
 def matches(prints: list[str], printed: str) -> bool:

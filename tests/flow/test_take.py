@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from overnight.cli.main import main
+from overnight.errors import Refused
 from overnight.guest.train import write_tensors
-from overnight.home import expected_returns, read_source
+from overnight.home import choose, expected_returns, read_source
 from overnight.machine import RealMachine
 from overnight.records.env import EnvSpec
 from scenes import Said, Scene, digest_of, git
@@ -258,9 +259,30 @@ def test_parameters_stand_on_the_head_of_any_repository(params: Scene, verb: Ver
     assert git(params.project, "status", "--porcelain") == ""
 
 
-def test_without_a_certified_winner_nothing_is_taken_unasked(cartpole: Scene, verb: Verb, tmp_path: Path) -> None:
+def test_a_study_that_has_not_trained_has_nothing_to_take(cartpole: Scene, verb: Verb, tmp_path: Path) -> None:
     said = took(verb, cartpole, "--patch", str(tmp_path / "x.diff"))
     assert said.code == 2 and "has not trained anything yet" in said.stderr
+
+
+def test_without_a_certified_winner_nothing_is_taken_unasked(params: Scene) -> None:
+    """The same study as it was before its certification: c-0001 is kept, and the incumbent is the baseline."""
+    source = read_source(RealMachine(), params.at)
+    source.state.incumbent, source.state.stack = source.state.candidates["c-0002"].commit, ["c-0001"]
+    source.entries = [entry for entry in source.entries if entry["kind"] != "decided"]
+    with pytest.raises(Refused, match="the incumbent is still the baseline"):
+        choose(source, None, uncertified=False)
+    with pytest.raises(Refused, match="never certified"):
+        choose(source, "c-0001", uncertified=False)
+    assert choose(source, None, uncertified=True).candidate.id == "c-0001"
+
+
+def test_a_commit_that_is_not_the_baseline_carries_no_branch(certified: Scene, verb: Verb) -> None:
+    (certified.project / "config.json").write_text("[]")
+    git(certified.project, "commit", "--quiet", "--all", "--message=Other")
+    other = git(certified.project, "rev-parse", "HEAD")
+    certified.rewrite(lambda terms: terms["baseline"].update(source_commit=other))
+    said = took(verb, certified, "--branch", "better")
+    assert said.code == 3 and "not the baseline that the ledger names" in said.stderr
 
 
 def test_a_candidate_that_is_not_certified_by_itself_needs_the_word(

@@ -7,7 +7,8 @@ working tree, and moves bytes in and out by object id. Attributes, filters and l
 conversions never apply, because nothing is ever checked out or added by name.
 
 The user's repository is only read: one `rev-parse`, and then objects by id through an
-alternate object directory, so that its configuration is not even looked at.
+alternate object directory, so that its configuration is not even looked at. Only
+`branch.py` writes to it, when somebody asks for a branch.
 
 Does not protect against a git program that is itself hostile.
 """

@@ -16,6 +16,7 @@ class Progress:
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._last = time.monotonic()
+        self._shown = False
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -33,11 +34,13 @@ class Progress:
             width = shutil.get_terminal_size().columns - 1
             sys.stderr.write(f"\r\x1b[K{plain(text)[:width]}")
             sys.stderr.flush()
+            self._shown = True
         else:
             say(text)
 
     def clear(self) -> None:
         """Take the passing line away."""
-        if self._terminal:
+        if self._shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+            self._shown = False
