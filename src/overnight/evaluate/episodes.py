@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from overnight.evaluate.sketch import sketch
 from overnight.records.env import EnvSpec
 
 Array = NDArray[Any]
@@ -102,14 +103,14 @@ def checked(actions: Any, space: Any, lanes: int, *, clip: bool) -> Any:  # noqa
 
 
 def record(spec: EnvSpec, policy: Policy, seed: int) -> tuple[Episode, list[Array]]:
-    """Play one episode with its pictures, as far as the environment can draw itself."""
+    """Play one episode with its pictures: the environment's own, or a sketch where it cannot draw itself."""
     environment = make(spec, render=True)
     frames: list[Array] = []
     try:
         observation, _ = environment.reset(seed=int(seed))
         total, steps, over, reset = 0.0, 0, False, np.ones(1, bool)
         while not over:
-            frames.append(np.asarray(environment.render(), np.uint8))
+            frames.append(_picture(environment))
             batch = np.asarray(observation)[None]
             action = checked(policy(batch, reset), environment.action_space, 1, clip=spec.clip_actions)[0]
             observation, reward, terminated, truncated, _ = environment.step(action)
@@ -117,3 +118,15 @@ def record(spec: EnvSpec, policy: Policy, seed: int) -> tuple[Episode, list[Arra
         return Episode(int(seed), total, steps), frames
     finally:
         environment.close()
+
+
+def _picture(environment: Any) -> Array:  # noqa: ANN401 - Gymnasium's environments are generic
+    import gymnasium
+
+    try:
+        return np.asarray(environment.render(), np.uint8)
+    except (gymnasium.error.DependencyNotInstalled, ImportError):
+        drawn = sketch(environment)
+        if drawn is None:
+            raise
+        return drawn
