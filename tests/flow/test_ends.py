@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from overnight import loop
+from overnight import judge, loop
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.admission import Who, admit_candidate, enter
 from overnight.evaluate.seeds import Seeds, load_key
@@ -72,6 +72,6 @@ def test_an_engine_killed_between_a_draft_and_the_gate_asks_the_gate_when_it_goe
     monkeypatch.setattr(loop, "admit_candidate", admit_candidate)
     last = f"c-{drafts:04d}"
     assert scene.state_of(last) is State.DRAFT
-    monkeypatch.setattr(loop, "_wanted", lambda _: iter(()))  # the runs themselves are not the question
+    monkeypatch.setattr(judge, "wanted", lambda _, **__: iter(()))  # the runs themselves are not the question
     assert sit(scene, Asked(lambda _: Exhausted(because="That was all."))) == "That was all."
     assert scene.state_of(last) is State.VALIDATED

@@ -52,6 +52,7 @@ def test_a_night_without_envpool_trains_on_gymnasium_and_says_so(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "The stop rule fired: 1 candidates were tried." in done.stdout
+    assert "EnvPool is not installed, so environments are stepped by Gymnasium" in done.stderr
     state = scene_in(scene.project).state()
     assert state.runs and all(run.score is not None for run in state.runs.values())
     assert backends(scene) == {"gymnasium"}

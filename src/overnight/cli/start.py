@@ -134,11 +134,18 @@ def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:
         f"{budget.stop_unit.replace('_', ' ')} a run, {slots} at a time, {budget.max_wall_hours:g} h{again}."
     )
     yield f"Baseline: {contract.baseline.source}"
-    if contract.baseline.trainer == "built-in" and find_spec("envpool") is None:
+    if contract.baseline.trainer == "built-in" and not _has_envpool():
         yield (
             "EnvPool is not installed, so environments are stepped by Gymnasium, which is slower; "
             '`pip install "overnight[rl]"` brings it on Linux.'
         )
+
+
+def _has_envpool() -> bool:
+    try:
+        return find_spec("envpool") is not None
+    except ImportError:
+        return False
 
 
 def _morning(why: str, facts: "Facts", at: "StudyFolder") -> Iterator[str]:
