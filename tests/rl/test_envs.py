@@ -27,7 +27,7 @@ class Echo(gymnasium.Env[Any, Any]):
         return np.zeros((2, 1), np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return action, 0.0, False, False, {}
+        return np.reshape(action, (2, 1)), 0.0, False, False, {}
 
 
 gymnasium.register("overnight-tests/Echo-v0", lambda **kwargs: Echo(**kwargs))
@@ -140,11 +140,21 @@ def test_continuous_actions_get_their_shape_and_are_clipped_if_asked(clip: bool,
     batch.close()
 
 
+@pytest.mark.usefixtures("_no_envpool")
+def test_an_action_may_be_chosen_from_several_lists() -> None:
+    batch = make(env("overnight-tests/Echo-v0", action_space=gymnasium.spaces.MultiDiscrete([2, 3])), [1, 2], threads=1)
+    assert (batch.discrete, batch.choices, batch.action_size) == (True, (2, 3), 5)
+    batch.reset()
+    assert batch.step(np.array([[1, 2], [0, 1]], np.int32)).observations.tolist() == [[1, 2], [0, 1]]
+    batch.close()
+
+
 @pytest.mark.parametrize(
     "spaces",
     [
         pytest.param({"observation_space": gymnasium.spaces.Dict(x=gymnasium.spaces.Discrete(2))}, id="observations"),
-        pytest.param({"action_space": gymnasium.spaces.MultiDiscrete([2, 2])}, id="actions"),
+        pytest.param({"action_space": gymnasium.spaces.MultiBinary(2)}, id="actions"),
+        pytest.param({"action_space": gymnasium.spaces.MultiDiscrete([2, 3], start=[0, 1])}, id="one list from 1"),
         pytest.param({"action_space": gymnasium.spaces.Discrete(3, start=1)}, id="actions from 1"),
     ],
 )

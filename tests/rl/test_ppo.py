@@ -23,6 +23,7 @@ from overnight.records.codec import decode, dumps
 from overnight.records.order import RunOrder
 from overnight.records.schema import field_sentences
 from overnight.rl.envs import batched
+from overnight.rl.moments import Moments
 
 jax = pytest.importorskip("jax")
 
@@ -184,7 +185,7 @@ def test_continuous_actions_have_the_density_of_a_normal_distribution() -> None:
 
 def test_running_moments_are_those_of_all_samples_together() -> None:
     samples = np.random.default_rng(0).normal(3, 2, (1000, 2))
-    moments = ppo.Moments(2)
+    moments = Moments(2)
     for part in np.split(samples, [10, 500]):
         moments.absorb(part)
     np.testing.assert_allclose(moments.mean, samples.mean(0), atol=1e-5)

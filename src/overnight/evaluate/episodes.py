@@ -95,6 +95,13 @@ def checked(actions: Any, space: Any, lanes: int, *, clip: bool) -> Any:  # noqa
         found = found.reshape((lanes, *space.shape))  # a flat action is the same action
     if found.shape != (lanes, *space.shape):
         raise PolicyError(f"The policy returned actions of shape {found.shape}, not {(lanes, *space.shape)}.")
+    if hasattr(space, "nvec"):
+        if (
+            not np.issubdtype(found.dtype, np.integer)
+            or ((found < space.start) | (found >= space.start + space.nvec)).any()
+        ):
+            raise PolicyError(f"The policy returned an action outside {space}.")
+        return found.astype(space.dtype)
     found = found.astype(space.dtype)
     return np.clip(found, space.low, space.high) if clip else found
 

@@ -11,6 +11,9 @@ candidate's code, so that this works where Overnight is not installed.
         training.report(env_steps, episodic_return=21.5)
     training.save_policy(write)             # `write(folder)` fills an empty folder
 
+A training that can go on after a kill asks for `training.checkpoint()` when it begins, calls
+`training.resume` with what it finds there, and calls `training.save_checkpoint` on the way.
+
 Import this module first: where `ready` is never called, time counts from that import on.
 
 Does not: enforce anything. The supervisor holds the hard limit, and nothing written here but
@@ -128,9 +131,29 @@ class Training:
         self._cpu_zero = time.process_time()
         (self.out / "ready").touch()
 
+    def resume(self, env_steps: int, *, wall_seconds: float, cpu_seconds: float) -> None:
+        """Go on where a checkpoint was written; call it after `ready`.
+
+        What the checkpoint had spent counts as spent, and the metrics that were reported
+        after it are dropped, because they will be reported again.
+        """
+        self._wall_zero -= wall_seconds
+        self._cpu_zero -= cpu_seconds
+        reported = self.out / "metrics.jsonl"
+        if reported.exists():
+            lines = reported.read_bytes().splitlines(keepends=True)
+            kept = [line for line in lines if line.endswith(b"\n") and json.loads(line)["env_steps"] <= env_steps]
+            fresh = reported.with_name(".metrics.jsonl")
+            fresh.write_bytes(b"".join(kept))
+            fresh.rename(reported)
+
     def wall_seconds(self) -> float:
         """Seconds since `ready`."""
         return time.monotonic() - self._wall_zero
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of this process and its threads since `ready`."""
+        return time.process_time() - self._cpu_zero
 
     def share(self, env_steps: int) -> float:
         """The spent share of the budget, from 0 to 1, in the order's own unit.
@@ -141,7 +164,7 @@ class Training:
         if budget.unit == "env_steps":
             used: float = env_steps
         elif budget.unit == "cpu_seconds":
-            used = time.process_time() - self._cpu_zero
+            used = self.cpu_seconds()
         else:
             used = self.wall_seconds()
         return min(max(used / budget.amount, 0.0), 1.0)
@@ -179,15 +202,26 @@ class Training:
         Where `write` fails, the policy that was there stays. A process that is killed
         between the two renames leaves the old policy under a name that begins `.policy-`.
         """
-        fresh = Path(tempfile.mkdtemp(prefix=".policy-", dir=self.out))
-        gone = fresh.with_name(fresh.name + "-old")
-        policy = self.out / "policy"
+        self._replace("policy", write)
+
+    def checkpoint(self) -> Path | None:
+        """The folder of the last checkpoint, or None where a training begins."""
+        found = self.out / "checkpoint"
+        return found if found.is_dir() else None
+
+    def save_checkpoint(self, write: Callable[[Path], None]) -> None:
+        """Put a new checkpoint in the place of the last one, as `save_policy` does with a policy."""
+        self._replace("checkpoint", write)
+
+    def _replace(self, name: str, write: Callable[[Path], None]) -> None:
+        fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self.out))
+        gone, place = fresh.with_name(fresh.name + "-old"), self.out / name
         try:
             fresh.chmod(0o755)
             write(fresh)
-            if policy.exists():
-                policy.rename(gone)
-            fresh.rename(policy)
+            if place.exists():
+                place.rename(gone)
+            fresh.rename(place)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise

@@ -76,8 +76,12 @@ class Batch:
         # EnvPool's spaces are those of one environment, Gymnasium's are of all of them.
         one = "" if backend == "envpool" else "single_"
         self._actions = getattr(made, f"{one}action_space")
-        self.discrete, self.action_size = _actions(self._actions, spec.id)
-        """Whether actions are chosen from a list, and its length or the numbers in one action."""
+        self.choices = _choices(self._actions, spec.id)
+        """The lengths of the lists from which an action is chosen: one, several, or none where it is numbers."""
+        self.discrete = bool(self.choices)
+        """Whether actions are chosen from lists."""
+        self.action_size = sum(self.choices) or int(np.prod(self._actions.shape))
+        """The length of all lists together, or the numbers in one action."""
         self.observation_size = _observation_size(getattr(made, f"{one}observation_space"), spec.id)
         """Numbers in one flattened observation."""
 
@@ -88,7 +92,7 @@ class Batch:
         return self._flat(found[0])
 
     def step(self, actions: NDArray[Any]) -> Step:
-        """Take one action in every environment: whole numbers `[N]`, or numbers `[N, K]`."""
+        """Take one action in every environment: whole numbers `[N]` or `[N, lists]`, or numbers `[N, K]`."""
         fresh = self.resetting
         observations, rewards, terminated, truncated, _ = self._made.step(self._fitted(actions))
         found = Step(
@@ -99,6 +103,11 @@ class Batch:
         )
         self.resetting = found.terminated | found.truncated
         return found
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The least and the greatest number at each place of a flattened continuous action."""
+        low, high = (np.asarray(end, np.float32).ravel() for end in (self._actions.low, self._actions.high))
+        return low, high
 
     def close(self) -> None:
         """Let the environments go."""
@@ -174,13 +183,15 @@ def _in_gymnasium(spec: Spec, count: int) -> Any:  # noqa: ANN401
         raise UnsupportedEnv(f"{spec.id} cannot be made: {error}") from error
 
 
-def _actions(space: Any, env_id: str) -> tuple[bool, int]:  # noqa: ANN401
-    """Whether there are actions to choose from, and how many; or how many numbers an action has."""
+def _choices(space: Any, env_id: str) -> tuple[int, ...]:  # noqa: ANN401
+    """The lengths of the lists from which an action is chosen; none where it is numbers."""
     if isinstance(space, gymnasium.spaces.Discrete) and space.start == 0:
-        return True, int(space.n)
+        return (int(space.n),)
+    if isinstance(space, gymnasium.spaces.MultiDiscrete) and space.nvec.ndim == 1 and not space.start.any():
+        return tuple(int(length) for length in space.nvec)
     if isinstance(space, gymnasium.spaces.Box):
-        return False, int(np.prod(space.shape))
-    raise UnsupportedEnv(f"{env_id} takes actions of {space}, but Discrete from 0 or Box is needed")
+        return ()
+    raise UnsupportedEnv(f"{env_id} takes actions of {space}, but Discrete or MultiDiscrete from 0, or Box, is needed")
 
 
 def _observation_size(space: Any, env_id: str) -> int:  # noqa: ANN401

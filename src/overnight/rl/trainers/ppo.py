@@ -8,26 +8,27 @@ The algorithm and its defaults are CleanRL's `ppo.py`. What differs, and why:
 - A truncated episode is bootstrapped from the value of its last observation, a terminated one from 0.
 - The step size falls with the spent share of the budget, whatever the budget's unit is.
 - The network is one flat vector, and so are Adam's moments: it compiles in two thirds of the time.
+- An action may be chosen from one list or from several, or be numbers.
 
 A rollout that would exceed the budget is not started, so 30,000 steps end after 29,696 where a rollout
 has 512; every step of every environment counts, resets too. With a budget of steps, the same order on
-the same machine gives the same weights, bit for bit.
+the same machine gives the same weights, bit for bit. With `checkpoints`, a run that was killed goes on
+from the last one and ends with the weights that it would have had: no environment can be written to
+disk, so every checkpoint makes new ones, from seeds of its own, whether the run is killed there or not.
 """
 
-import json
 import os
 import sys
 import time
-import warnings
 from collections import namedtuple
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from overnight.guest.train import Training, limit_threads, load, write_tensors
+from overnight.guest.train import Order, Training, limit_threads, load
 
 TRAINING = Training(load()) if __name__ == "__main__" else None
 if TRAINING is not None:
@@ -39,7 +40,11 @@ import jax  # noqa: E402 - the limits above are read by these imports
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
+from overnight.rl import stopwatch  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
+from overnight.rl.files import Checkpoint, read_checkpoint, write_checkpoint, write_policy  # noqa: E402
+from overnight.rl.moments import CLIP, Moments  # noqa: E402
+from overnight.rl.settings import prepare_device, settings  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,26 +89,21 @@ class Parameters:
     """Whether rewards are divided by the running spread of the discounted return."""
     initial_log_std: float = 0.0
     """Logarithm of the first spread of continuous actions."""
+    checkpoints: int = 0
+    """Parts of the budget after which the whole training is saved, to go on from after a kill; 0 saves none."""
 
 
 METRICS = (
     *("episodic_return", "episodic_length", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction"),
-    *("gradient_norm", "explained_variance", "learning_rate", "steps_per_second"),
+    *("gradient_norm", "explained_variance", "learning_rate", *stopwatch.METRICS),
 )
-CLIP = 10.0  # of normalised observations and rewards
 Array = Any  # of NumPy or of JAX: the same lines serve both
 Activation = Callable[[Array], Array]
 
 
 def parameters(given: Mapping[str, Any]) -> Parameters:
     """The defaults with what the order changes, or the process ends with one sentence."""
-    kinds: dict[str, type] = {field.name: type(field.default) for field in fields(Parameters)}
-    for name, value in given.items():
-        if name not in kinds:
-            sys.exit(f"params: `{name}` is not a parameter of ppo")
-        if type(value) is not kinds[name] and (kinds[name], type(value)) != (float, int):
-            sys.exit(f"params: `{name}` is {value!r}, but {kinds[name].__name__} is needed")
-    return Parameters(**{name: kinds[name](value) for name, value in given.items()})
+    return settings(Parameters, given, trainer="ppo")
 
 
 # The network: actor and critic in one flat vector, which NumPy and JAX see as layers.
@@ -120,6 +120,8 @@ class Sizes(NamedTuple):
     action: int
     hidden: int
     discrete: bool
+    lists: tuple[int, ...] = ()
+    """The lengths of the lists of a discrete action, where it is chosen from more than one."""
 
     def layers(self) -> tuple[tuple[int, int], ...]:
         """Rows and columns of each layer: three of the actor, then three of the critic."""
@@ -179,12 +181,27 @@ def advantages(rollout: Rollout, values: Array, gamma: Array, gae_lambda: Array)
     return jax.lax.scan(back, jnp.zeros_like(values[0]), steps, reverse=True)[1]
 
 
+def borders(lists: tuple[int, ...]) -> list[int]:
+    """Where each list but the first begins, when they stand one behind the other."""
+    return list(accumulate(lists[:-1]))
+
+
+def chosen_from_list(scores: Array, chosen: Array) -> tuple[Array, Array]:
+    """The log-probability of what was chosen from one list, and the entropy of the choice."""
+    logs = jax.nn.log_softmax(scores)
+    return jnp.take_along_axis(logs, chosen[:, None], 1)[:, 0], -(jnp.exp(logs) * logs).sum(-1)
+
+
 def log_prob_and_entropy(net: Net, x: Array, actions: Array, activate: Activation, sizes: Sizes) -> tuple[Array, Array]:
     """How likely the actions are under the policy, and how undecided it is."""
     out = mlp(net.actor, x, activate)
+    if sizes.lists:
+        each = [
+            chosen_from_list(part, actions[:, i]) for i, part in enumerate(jnp.split(out, borders(sizes.lists), axis=1))
+        ]
+        return sum(one for one, _ in each), sum(one for _, one in each)
     if sizes.discrete:
-        logs = jax.nn.log_softmax(out)
-        return jnp.take_along_axis(logs, actions[:, None], 1)[:, 0], -(jnp.exp(logs) * logs).sum(-1)
+        return chosen_from_list(out, actions)
     half_log_tau, z = 0.5 * np.log(2 * np.pi), (actions - out) * jnp.exp(-net.log_std)
     log_prob = (-0.5 * z * z - net.log_std - half_log_tau).sum(-1)
     return log_prob, jnp.full_like(log_prob, (net.log_std + 0.5 + half_log_tau).sum())
@@ -258,39 +275,27 @@ def update(
 # Experience: the policy acts in NumPy, with the statistics of what it has seen.
 
 
-class Moments:
-    """A running mean and variance."""
-
-    def __init__(self, size: int) -> None:
-        self.mean, self.variance, self.count = np.zeros(size), np.ones(size), 1e-4
-
-    def absorb(self, samples: Array) -> None:
-        """Take in samples `[n, size]`, by the formula of Chan and others for two sets."""
-        n, count = len(samples), self.count + len(samples)
-        shift, within = samples.mean(0, dtype=float) - self.mean, samples.var(0, dtype=float) * n
-        self.variance = (self.variance * self.count + within + shift**2 * self.count * n / count) / count
-        self.mean, self.count = self.mean + shift * n / count, count
-
-    def scale(self) -> Array:
-        """What to multiply with for a spread of 1."""
-        return (1 / np.sqrt(self.variance + 1e-8)).astype(np.float32)
-
-
 class Sampler:
     """Plays the environments, and keeps what lasts from one rollout to the next."""
 
     def __init__(self, envs: batched.Batch, p: Parameters, rng: np.random.Generator) -> None:
-        self.envs, self.p, self.rng = envs, p, rng
-        self.observations = envs.reset()
+        self.p, self.rng = p, rng
         self.seen, self.returns = Moments(envs.observation_size), Moments(1)
-        self.running, self.totals = np.zeros(p.num_envs), np.zeros((2, p.num_envs))
         self.finished: list[Array] = []  # return and length of each episode that ended in the last rollout
+        self.env_seconds = 0.0  # spent inside the environments in the last rollout
+        self.enter(envs)
 
-    def normalised(self, observations: Array) -> Array:
-        """Observations as the network sees them."""
+    def enter(self, envs: batched.Batch) -> None:
+        """Begin an episode in every one of these environments."""
+        self.envs, self.observations = envs, envs.reset()
+        self.running, self.totals = np.zeros(self.p.num_envs), np.zeros((2, self.p.num_envs))
+
+    def normaliser(self) -> Callable[[Array], Array]:
+        """What makes observations into what the network sees, with the statistics of this moment."""
         if not self.p.normalize_observations:
-            return observations
-        return np.clip((observations - self.seen.mean.astype(np.float32)) * self.seen.scale(), -CLIP, CLIP)
+            return lambda observations: observations
+        mean, scale = self.seen.mean.astype(np.float32), self.seen.scale()
+        return lambda observations: np.clip((observations - mean) * scale, -CLIP, CLIP)
 
     def play(self, net: Net, over: Callable[[], bool]) -> Rollout | None:
         """Play one rollout, or stop inside it and return None when the training is over.
@@ -300,25 +305,28 @@ class Sampler:
         p, envs, shape = self.p, self.envs, (self.p.rollout_steps, self.p.num_envs)
         noise = (self.rng.gumbel if envs.discrete else self.rng.standard_normal)(size=(*shape, envs.action_size))
         observations = np.empty((shape[0] + 1, shape[1], envs.observation_size), np.float32)
-        actions = np.empty(shape if envs.discrete else noise.shape, np.int32 if envs.discrete else np.float32)
+        choose, actions = chooser(envs, np.exp(net.log_std)), empty_actions(envs, shape)
         rewards, terminated, ended, counted = np.empty((4, *shape), np.float32)
-        spread, self.finished = np.exp(net.log_std), []
+        normalise, self.finished, self.env_seconds = self.normaliser(), [], 0.0
         for t in range(shape[0]):
             if over():
                 return None
             observations[t], counted[t] = self.observations, ~envs.resetting
-            out = mlp(net.actor, self.normalised(self.observations), NUMPY[p.activation])
-            actions[t] = (out + noise[t]).argmax(1) if envs.discrete else out + spread * noise[t]
+            out = mlp(net.actor, normalise(self.observations), NUMPY[p.activation])
+            actions[t] = choose(out, noise[t])
+            began = time.perf_counter()
             self.observations, rewards[t], terminated[t], _ = envs.step(actions[t])
+            self.env_seconds += time.perf_counter() - began
             ended[t] = envs.resetting
             self.totals += (rewards[t], counted[t])
-            self.finished += list(self.totals.T[envs.resetting])
-            self.totals[:, envs.resetting] = 0
+            if envs.resetting.any():
+                self.finished += list(self.totals.T[envs.resetting])
+                self.totals[:, envs.resetting] = 0
         observations[-1] = self.observations
         if p.normalize_observations:
             self.seen.absorb(observations[:-1].reshape(-1, envs.observation_size))
         scaled = self._scaled(rewards, ended) if p.normalize_rewards else rewards
-        return Rollout(self.normalised(observations), actions, scaled, terminated, ended, counted)
+        return Rollout(self.normaliser()(observations), actions, scaled, terminated, ended, counted)
 
     def _scaled(self, rewards: Array, ended: Array) -> Array:
         found = np.empty(rewards.shape)
@@ -329,71 +337,142 @@ class Sampler:
         return np.clip(rewards * self.returns.scale(), -CLIP, CLIP)
 
 
+def empty_actions(envs: batched.Batch, shape: tuple[int, int]) -> Array:
+    """Room for the actions of a rollout."""
+    if len(envs.choices) == 1:
+        return np.empty(shape, np.int32)
+    if envs.discrete:
+        return np.empty((*shape, len(envs.choices)), np.int32)
+    return np.empty((*shape, envs.action_size), np.float32)
+
+
+def chooser(envs: batched.Batch, spread: Array) -> Callable[[Array, Array], Array]:
+    """How an action is drawn from the network's output and noise: the greatest noisy score of each list, or the sum."""
+    if len(envs.choices) == 1:
+        return lambda out, noise: (out + noise).argmax(1)
+    if envs.discrete:
+        at = borders(envs.choices)
+        return lambda out, noise: np.stack([part.argmax(1) for part in np.split(out + noise, at, axis=1)], axis=1)
+    return lambda out, noise: out + spread * noise
+
+
 # The training, in the order in which it happens.
+
+
+def make_envs(order: Order, p: Parameters, leg: int) -> batched.Batch:
+    """New environments for one leg of the training, which is what lies between two checkpoints."""
+    source = np.random.SeedSequence(order.train_seed, spawn_key=(0, leg) if leg else (0,))
+    seeds = [int(seed >> 1) for seed in source.generate_state(p.num_envs)]
+    return batched.make(order.env, seeds, threads=order.cores)
+
+
+class State:
+    """Everything that changes while it trains, but for the environments."""
+
+    def __init__(self, order: Order, p: Parameters) -> None:
+        self.order, self.p, self.steps, self.saved, self.leg = order, p, 0, 0.0, 0
+        others = np.random.SeedSequence(order.train_seed).spawn(4)[1:]
+        for_weights, self.for_actions, self.for_shuffles = (np.random.default_rng(seed) for seed in others)
+        envs = make_envs(order, p, 0)
+        lists = envs.choices if len(envs.choices) > 1 else ()
+        self.sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete, lists)
+        weights = initial(for_weights, self.sizes, p.initial_log_std)
+        self.learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
+        self.sampler = Sampler(envs, p, self.for_actions)
+
+    def checkpoint(self, training: Training) -> Checkpoint:
+        """What is written to disk."""
+        facts: dict[str, Any] = {"steps": self.steps, "saved": self.saved, "leg": self.leg}
+        facts |= {"wall_seconds": training.wall_seconds(), "cpu_seconds": training.cpu_seconds()}
+        facts |= {"actions": self.for_actions.bit_generator.state, "shuffles": self.for_shuffles.bit_generator.state}
+        arrays = {name: np.asarray(part) for name, part in self.learner._asdict().items()}
+        arrays |= {"seen": self.sampler.seen.packed(), "returns": self.sampler.returns.packed()}
+        return Checkpoint(facts, arrays)
+
+    def restore(self, found: Checkpoint) -> None:
+        """Take over what `checkpoint` returned."""
+        self.steps, self.saved, self.leg = (found.facts[name] for name in ("steps", "saved", "leg"))
+        self.for_actions.bit_generator.state = found.facts["actions"]
+        self.for_shuffles.bit_generator.state = found.facts["shuffles"]
+        self.learner = Learner(*(found.arrays[name] for name in Learner._fields))
+        self.sampler.seen.unpack(found.arrays["seen"])
+        self.sampler.returns.unpack(found.arrays["returns"])
+
+    def enter_leg(self) -> None:
+        """Leave the environments for new ones."""
+        self.sampler.envs.close()
+        self.sampler.enter(make_envs(self.order, self.p, self.leg))
 
 
 def train(training: Training) -> None:
     """Train until the budget is spent, and save after every tenth of it and at the end."""
     order, p = training.order, parameters(training.order.params)
-    for_envs, *others = np.random.SeedSequence(order.train_seed).spawn(4)
-    for_weights, for_actions, for_shuffles = (np.random.default_rng(seed) for seed in others)
-    seeds = [int(seed >> 1) for seed in for_envs.generate_state(p.num_envs)]
-    envs = batched.make(order.env, seeds, threads=order.cores)
-    sys.stderr.write(f"{envs.why}\n")
-    sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete)
-    weights = initial(for_weights, sizes, p.initial_log_std)
-    learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
+    state = State(order, p)
+    sys.stderr.write(f"{state.sampler.envs.why}\n")
     dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
     batch, parts = p.num_envs * p.rollout_steps, min(p.num_minibatches, p.num_envs * p.rollout_steps)
     training.ready()  # imports are done; what compiles from here on is part of the budget
-    sampler = Sampler(envs, p, for_actions)
-    steps, saved, policy = 0, 0.0, partial(save, sampler=sampler, sizes=sizes)
-    while training.has_room(steps, batch):
-        began, share = time.monotonic(), training.share(steps)
-        rollout = sampler.play(unpack(weights, sizes), partial(training.spent, steps))
+    if (folder := training.checkpoint()) is not None:
+        found = read_checkpoint(folder)
+        state.restore(found)
+        state.enter_leg()
+        training.resume(state.steps, **{name: found.facts[name] for name in ("wall_seconds", "cpu_seconds")})
+    weights, watch = np.asarray(state.learner.weights), stopwatch.Stopwatch(order.cores)
+    while training.has_room(state.steps, batch):
+        share = training.share(state.steps)
+        rollout = state.sampler.play(unpack(weights, state.sizes), partial(training.spent, state.steps))
         if rollout is None:
             break  # SIGTERM, or the end of the time
-        steps += batch
+        state.steps += batch
+        watch.environment += state.sampler.env_seconds
         rate = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
-        shuffles = np.stack([for_shuffles.permutation(batch)[: batch - batch % parts] for _ in range(p.update_epochs)])
-        shuffles = shuffles.reshape(p.update_epochs, parts, -1).astype(np.int32)
-        learner, metrics = update(learner, rollout, shuffles, dials | {"learning_rate": rate}, sizes, p.activation)
-        weights = np.asarray(learner.weights)
+        with watch.learning():
+            shuffles = minibatches(state.for_shuffles, batch, parts, p.update_epochs)
+            told = dials | {"learning_rate": rate}
+            state.learner, metrics = update(state.learner, rollout, shuffles, told, state.sizes, p.activation)
+            weights = np.asarray(state.learner.weights)  # waits until the update is done
         if not np.isfinite(weights).all():
-            sys.exit(f"The training diverged: after {steps:,} steps the weights are not finite")
-        episodes = np.mean(sampler.finished, axis=0) if sampler.finished else (np.nan, np.nan)
-        numbers = (*episodes, *np.asarray(metrics), rate, batch / (time.monotonic() - began))
-        training.report(steps, **dict(zip(METRICS, numbers, strict=True)))
-        if training.share(steps) >= saved + 0.1:
-            saved = training.share(steps)
-            training.save_policy(partial(policy, weights=weights))
-    if steps == 0:
+            sys.exit(f"The training diverged: after {state.steps:,} steps the weights are not finite")
+        episodes = np.mean(state.sampler.finished, axis=0) if state.sampler.finished else (np.nan, np.nan)
+        numbers = (*episodes, *np.asarray(metrics), rate, *watch.lap(batch))
+        training.report(state.steps, **dict(zip(METRICS, numbers, strict=True)))
+        keep(training, state)
+    if state.steps == 0:
         sys.stderr.write(f"The budget ended before the first rollout of {batch:,} steps: the policy is untrained.\n")
-    training.save_policy(partial(policy, weights=weights))
-    envs.close()
+    training.save_policy(partial(save, state=state))
+    state.sampler.envs.close()
 
 
-def save(folder: Path, *, weights: Array, sampler: Sampler, sizes: Sizes) -> None:
+def minibatches(rng: np.random.Generator, batch: int, parts: int, epochs: int) -> Array:
+    """The samples of each minibatch of each epoch; what does not divide is left out, each time anew."""
+    shuffles = np.stack([rng.permutation(batch)[: batch - batch % parts] for _ in range(epochs)])
+    return shuffles.reshape(epochs, parts, -1).astype(np.int32)
+
+
+def keep(training: Training, state: State) -> None:
+    """Save the policy where another tenth of the budget is spent, and everything where a leg is over."""
+    share = training.share(state.steps)
+    if share >= state.saved + 0.1:
+        state.saved = share
+        training.save_policy(partial(save, state=state))
+    if share < 1 and int(share * state.p.checkpoints) > state.leg:
+        state.leg = int(share * state.p.checkpoints)
+        training.save_checkpoint(partial(write_checkpoint, found=state.checkpoint(training)))
+        state.enter_leg()
+
+
+def save(folder: Path, *, state: State) -> None:
     """Write the policy as a registered architecture: no code of ours is needed to run it."""
-    head = "categorical" if sizes.discrete else "gaussian"
-    spec: dict[str, object] = {"schema": "overnight/policy/1", "kind": "weights", "architecture": "mlp", "head": head}
-    spec |= {"activation": sampler.p.activation, "hidden": [sizes.hidden, sizes.hidden]}
-    spec |= {"observation_size": sizes.observation, "action_size": sizes.action}
-    spec |= {"normalizer": sampler.p.normalize_observations, "normalizer_clip": CLIP}
-    seen = sampler.seen
-    arrays: dict[str, Array] = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if spec["normalizer"] else {}
-    for i, (weight, bias) in enumerate(unpack(weights, sizes).actor):
-        arrays |= {f"layer{i}.weight": weight, f"layer{i}.bias": bias}
-    (folder / "policy.json").write_text(json.dumps(spec, indent=2) + "\n")
-    tensors = {name: ("F32", array.shape, array.astype("<f4").tobytes()) for name, array in arrays.items()}
-    write_tensors(folder / "model.safetensors", tensors)
+    p, sizes, seen = state.p, state.sizes, state.sampler.seen
+    says: dict[str, object] = {"head": "categorical" if sizes.discrete else "gaussian", "activation": p.activation}
+    says |= {"lists": list(sizes.lists)} if sizes.lists else {}
+    extra = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if p.normalize_observations else {}
+    actor = unpack(np.asarray(state.learner.weights), sizes).actor
+    write_policy(folder, actor, extra, normalizer=p.normalize_observations, normalizer_clip=CLIP, **says)
 
 
 if TRAINING is not None:
-    if TRAINING.order.compile_cache is not None:
-        jax.config.update("jax_compilation_cache_dir", TRAINING.order.compile_cache)  # type: ignore[no-untyped-call]
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # type: ignore[no-untyped-call]
-        warnings.filterwarnings("ignore", "Error .* persistent compilation cache")  # it may be read-only
+    prepare_device(TRAINING.order)
     try:
         train(TRAINING)
     except batched.UnsupportedEnv as error:
