@@ -21,6 +21,10 @@ def init(
     mission: Annotated[str | None, typer.Option(help="What should become better, in one sentence.")] = None,
     hours: Annotated[float | None, typer.Option(help="How long the study may take in all.")] = None,
     env_steps: Annotated[int | None, typer.Option(help="Environment steps that one training run gets.")] = None,
+    trainer: Annotated[
+        str | None,
+        typer.Option(help="The built-in trainer: ppo (default); sac for continuous actions; dqn for a list."),
+    ] = None,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -29,7 +33,8 @@ def init(
     Nothing is trained and nothing of yours is changed: the draft lies in `.overnight/`, which git ignores.
     What was neither stated nor proven by a file stays `unknown` in the contract until you say it.
 
-    Examples: `overnight init CartPole-v1 --hours 8`, `overnight init . --env MyEnv-v0`
+    Examples: `overnight init CartPole-v1 --hours 8`, `overnight init Pendulum-v1 --trainer sac`,
+    `overnight init . --env MyEnv-v0`
     """
     from overnight.admission import next_action, read_terms
     from overnight.begin import Place, begin_env, begin_repository
@@ -40,7 +45,9 @@ def init(
     machine = RealMachine()
     is_repository = target is None or (folder / target).is_dir()
     project = folder if target is None or not is_repository else folder / target
-    stated = Stated(env=env if is_repository else target, mission=mission, hours=hours, env_steps=env_steps)
+    stated = Stated(
+        env=env if is_repository else target, mission=mission, hours=hours, env_steps=env_steps, trainer=trainer
+    )
     begin = begin_repository if is_repository else begin_env
     begun = begin(machine, Place(project.resolve(), task, study), stated)
     for note in begun.notes:

@@ -22,6 +22,9 @@ def start(
     ] = None,
     hours: Annotated[float | None, typer.Option(help="How long a newly drafted study may take in all.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Approve a newly drafted study unattended, then start.")] = False,
+    trainer: Annotated[
+        str | None, typer.Option(help="The built-in trainer of a newly drafted study: ppo (default), sac or dqn.")
+    ] = None,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -47,7 +50,7 @@ def start(
     from overnight.trials import Bench
 
     if target is not None and not (folder / target).is_dir():
-        begun = begin_env(RealMachine(), Place(folder.resolve()), Stated(env=target, hours=hours))
+        begun = begin_env(RealMachine(), Place(folder.resolve()), Stated(env=target, hours=hours, trainer=trainer))
         for note in begun.notes:
             say(note)
         if yes:

@@ -21,6 +21,8 @@ class EnvFacts:
 
     max_episode_steps: int | None = None
     reward_threshold: float | None = None
+    actions: str | None = None
+    """The kind of its actions, as `contract.trainers.ACTIONS` calls them."""
     proven: bool = False
 
 
@@ -33,6 +35,7 @@ class Stated:
     hours: float | None = None
     env_steps: int | None = None
     metric: str | None = None
+    trainer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

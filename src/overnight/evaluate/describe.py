@@ -6,6 +6,7 @@ stranger's module. Prints one JSON object.
 
 import json
 import sys
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 
 
@@ -25,7 +26,26 @@ def describe(env_id: str) -> dict[str, object]:
         "proven": True,
         "max_episode_steps": spec.max_episode_steps,
         "reward_threshold": spec.reward_threshold,
+        "actions": _actions(env_id),
     }
+
+
+def _actions(env_id: str) -> str | None:
+    """The kind of its actions, or None where it cannot be made here or has actions of a kind of its own."""
+    import gymnasium
+
+    try:
+        with redirect_stdout(sys.stderr):  # our stdout holds one JSON object, whatever a stranger prints
+            space = gymnasium.make(env_id).action_space
+    except Exception:  # noqa: BLE001 - a stranger's constructor may raise anything, and then nothing is proven
+        return None
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return "one list"
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        return "several lists"
+    if isinstance(space, gymnasium.spaces.Box):
+        return "bounded numbers" if space.is_bounded() else "numbers"
+    return None
 
 
 if __name__ == "__main__":

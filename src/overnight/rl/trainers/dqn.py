@@ -1,0 +1,352 @@
+"""Deep Q-learning in one file, to be read from top to bottom: `python -m overnight.rl.trainers.dqn`.
+
+The algorithm is double DQN (van Hasselt and others, 2016): one network gives a value for each action, the
+best action of what follows is chosen by it and valued by an older copy of it. For environments whose
+actions are one list. What differs from most implementations, and why:
+
+- A lap plays a few steps in all environments, in NumPy; then one compiled JAX call makes all updates of
+  that lap, on minibatches that were drawn beforehand. Nothing is done in Python for each update.
+- The step in which an environment resets is no experience, and is not remembered.
+- A truncated episode is bootstrapped from its last observation, a terminated one from nothing.
+- Random actions become rarer with the spent share of the budget, whatever the budget's unit is.
+- Step size, discount and the like are arguments of the compiled call, so that runs which differ only in
+  them share a program.
+
+A lap that would exceed the budget is not started. With a budget of steps, the same order on the same
+machine gives the same weights, bit for bit; `checkpoints` are those of `ppo.py`, with the replay in them.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from overnight.guest.train import Order, Training, limit_threads, load
+
+TRAINING = Training(load()) if __name__ == "__main__" else None
+if TRAINING is not None:
+    limit_threads(TRAINING.order.cores)
+    if TRAINING.order.device == "cpu":
+        os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax  # noqa: E402 - the limits above are read by these imports
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import optax  # type: ignore[import-untyped]  # noqa: E402
+
+from overnight.rl import stopwatch  # noqa: E402
+from overnight.rl.envs import batched  # noqa: E402
+from overnight.rl.files import Checkpoint, read_checkpoint, write_checkpoint, write_policy  # noqa: E402
+from overnight.rl.moments import CLIP  # noqa: E402
+from overnight.rl.replay import Player, Replay, Transitions  # noqa: E402
+from overnight.rl.settings import prepare_device, settings  # noqa: E402
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """What a proposer may change; `dqn.space.json` says the same, as data."""
+
+    learning_rate: float = 0.0005
+    """Step size of the Adam optimiser."""
+    anneal_learning_rate: bool = False
+    """Whether the step size falls to zero over the budget."""
+    num_envs: int = 8
+    """Environments that are stepped side by side."""
+    lap_steps: int = 8
+    """Steps of each environment between two rounds of updates."""
+    updates_per_step: float = 0.25
+    """Updates for each step of one environment."""
+    batch_size: int = 128
+    """Transitions in one minibatch."""
+    replay_size: int = 100000
+    """Transitions that are remembered."""
+    random_steps: int = 1000
+    """Steps with random actions before anything is learnt."""
+    gamma: float = 0.99
+    """Discount of later rewards."""
+    target_period: int = 200
+    """Updates after which the older copy of the network is renewed."""
+    double: bool = True
+    """Whether the network itself, and not its older copy, chooses the action that is valued."""
+    first_epsilon: float = 1.0
+    """Share of random actions at the beginning."""
+    last_epsilon: float = 0.05
+    """Share of random actions when exploration is over."""
+    exploration: float = 0.3
+    """Share of the budget after which random actions are no longer made rarer."""
+    max_grad_norm: float = 10.0
+    """Norm to which gradients are clipped."""
+    hidden_units: int = 128
+    """Width of each hidden layer."""
+    activation: str = "relu"
+    """Non-linearity of the hidden layers."""
+    normalize_observations: bool = False
+    """Whether observations are shifted and scaled by their running mean and spread."""
+    reward_scale: float = 1.0
+    """What rewards are multiplied with before they are learnt from."""
+    checkpoints: int = 0
+    """Parts of the budget after which the whole training is saved, to go on from after a kill; 0 saves none."""
+
+
+METRICS = (
+    *("episodic_return", "episodic_length", "value_loss", "mean_value", "gradient_norm", "epsilon"),
+    *("learning_rate", *stopwatch.METRICS),
+)
+REPORT_STEPS = 1024  # at least so many steps lie between two reports
+Array = Any  # of NumPy or of JAX: the same lines serve both
+Layers = list[tuple[Array, Array]]
+Dials = dict[str, Array]  # the numbers of `Parameters`, by name
+NUMPY: dict[str, Callable[[Array], Array]] = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}
+JAX: dict[str, Callable[[Array], Array]] = {"tanh": jnp.tanh, "relu": lambda x: jnp.maximum(x, 0)}
+
+
+def parameters(given: Mapping[str, Any]) -> Parameters:
+    """The defaults with what the order changes, or the process ends with one sentence."""
+    return settings(Parameters, given, trainer="dqn")
+
+
+# The network.
+
+
+class Learner(NamedTuple):
+    """The network, its older copy, Adam's moments, and how many updates there were."""
+
+    net: Layers
+    target: Layers
+    adam: Any
+    count: Array
+
+
+ADAM = optax.scale_by_adam()
+
+
+def layers(rng: np.random.Generator, widths: tuple[int, ...]) -> Layers:
+    """Weights and biases, uniform within one over the root of a layer's inputs, as PyTorch's linear layers begin."""
+    found = []
+    for rows, columns in pairwise(widths):
+        weight, bias = rng.uniform(-1, 1, (rows, columns)) / rows**0.5, rng.uniform(-1, 1, columns) / rows**0.5
+        found.append((weight.astype(np.float32), bias.astype(np.float32)))
+    return found
+
+
+def initial(rng: np.random.Generator, observation: int, actions: int, p: Parameters) -> Learner:
+    """A network that knows nothing, and a copy of it."""
+    net = layers(rng, (observation, p.hidden_units, p.hidden_units, actions))
+    return Learner(net, net, ADAM.init(net), np.int32(0))
+
+
+def mlp(net: Layers, x: Array, activate: Callable[[Array], Array]) -> Array:
+    """Run one network."""
+    for weight, bias in net[:-1]:
+        x = activate(x @ weight + bias)
+    return x @ net[-1][0] + net[-1][1]
+
+
+# Learning: one compiled call for each lap.
+
+
+def target_values(net: Layers, target: Layers, batch: Transitions, dials: Dials, activation: str) -> Array:
+    """What the network should say: the reward, and the discounted value of what follows unless nothing does."""
+    values = mlp(target, batch.following, JAX[activation])
+    chooses = jnp.where(dials["double"], mlp(net, batch.following, JAX[activation]), values)
+    value = jnp.take_along_axis(values, chooses.argmax(-1)[:, None], 1)[:, 0]
+    return dials["reward_scale"] * batch.reward + dials["gamma"] * (1 - batch.terminated) * value
+
+
+def value_loss(net: Layers, batch: Transitions, targets: Array, activation: str) -> Array:
+    """The mean of Huber's loss: half the square of a small error, and the size of a great one less a half."""
+    values = mlp(net, batch.observation, JAX[activation])
+    error = jnp.abs(jnp.take_along_axis(values, batch.action[:, None], 1)[:, 0] - targets)
+    return jnp.where(error < 1, 0.5 * error**2, error - 0.5).mean()
+
+
+def one_update(learner: Learner, batch: Transitions, dials: Dials, activation: str) -> tuple[Learner, Array]:
+    """One step of Adam, and a new copy of the network where it is time for one."""
+    net, target, adam, count = learner
+    targets = target_values(net, target, batch, dials, activation)
+    loss, gradient = jax.value_and_grad(value_loss)(net, batch, targets, activation)
+    norm = optax.global_norm(gradient)
+    clip = jnp.minimum(1.0, dials["max_grad_norm"] / jnp.maximum(norm, 1e-12))
+    steps, adam = ADAM.update(jax.tree.map(lambda part: part * clip, gradient), adam)
+    net = jax.tree.map(lambda weight, step: weight - dials["learning_rate"] * step, net, steps)
+    renew = (count + 1) % dials["target_period"] == 0
+    target = jax.tree.map(lambda old, new: jnp.where(renew, new, old), target, net)
+    return Learner(net, target, adam, count + 1), jnp.stack([loss, targets.mean(), norm])
+
+
+@partial(jax.jit, static_argnames=("activation",))
+def update(learner: Learner, batches: Transitions, dials: Dials, activation: str) -> tuple[Learner, Array]:
+    """All updates of a lap, one after the other, and their mean metrics."""
+
+    def step(now: Learner, batch: Transitions) -> tuple[Learner, Array]:
+        return one_update(now, batch, dials, activation)
+
+    learner, metrics = jax.lax.scan(step, learner, batches)
+    return learner, metrics.mean(0)
+
+
+def epsilon(p: Parameters, share: float) -> float:
+    """The share of random actions when this share of the budget is spent: a line, then flat."""
+    done = min(share / p.exploration, 1.0) if p.exploration > 0 else 1.0
+    return p.first_epsilon + done * (p.last_epsilon - p.first_epsilon)
+
+
+# The training, in the order in which it happens.
+
+
+def make_envs(order: Order, p: Parameters, leg: int) -> batched.Batch:
+    """New environments for one leg of the training, which is what lies between two checkpoints."""
+    source = np.random.SeedSequence(order.train_seed, spawn_key=(0, leg) if leg else (0,))
+    seeds = [int(seed >> 1) for seed in source.generate_state(p.num_envs)]
+    return batched.make(order.env, seeds, threads=order.cores)
+
+
+class State:
+    """Everything that changes while it trains, but for the environments."""
+
+    def __init__(self, order: Order, p: Parameters) -> None:
+        self.order, self.p, self.steps, self.saved, self.leg = order, p, 0, 0.0, 0
+        self.reported, self.rate, self.metrics = 0, np.float32(np.nan), np.full(3, np.nan)
+        self.epsilon = p.first_epsilon
+        others = np.random.SeedSequence(order.train_seed).spawn(4)[1:]
+        for_weights, *self.random = (np.random.default_rng(seed) for seed in others)
+        self.for_actions, self.for_updates = self.random
+        envs = make_envs(order, p, 0)
+        if len(envs.choices) != 1:
+            raise batched.UnsupportedEnv(f"{order.env.id}: dqn needs actions that are one list; ppo takes others too")
+        self.learner = initial(for_weights, envs.observation_size, envs.action_size, p)
+        replay = Replay(p.replay_size, envs.observation_size, np.zeros((), np.int32))
+        self.player = Player(envs, replay, normalize=p.normalize_observations)
+
+    def act(self, x: Array) -> tuple[Array, Array]:
+        """The best action, or a random one with the probability `epsilon`; replay and environments take the same."""
+        guesses = self.for_actions.integers(0, self.net[-1][1].size, len(x), np.int32)
+        guessing = self.for_actions.random(len(x)) < (1.0 if self.steps < self.p.random_steps else self.epsilon)
+        best = mlp(self.net, x, NUMPY[self.p.activation]).argmax(1).astype(np.int32)
+        actions = np.where(guessing, guesses, best)
+        return actions, actions
+
+    @property
+    def learner(self) -> Learner:
+        """What has been learnt."""
+        return self._learner
+
+    @learner.setter
+    def learner(self, learner: Learner) -> None:
+        self._learner, self.net = learner, jax.tree.map(np.asarray, learner.net)
+
+    def drawn(self, updates: int) -> Transitions:
+        """Minibatches for so many updates."""
+        normalise = self.player.normaliser()
+        found = self.player.replay.sample(self.for_updates, (updates, self.p.batch_size))
+        return found._replace(observation=normalise(found.observation), following=normalise(found.following))
+
+    def checkpoint(self, training: Training) -> Checkpoint:
+        """What is written to disk."""
+        facts: dict[str, Any] = {"steps": self.steps, "saved": self.saved, "leg": self.leg}
+        facts |= {"wall_seconds": training.wall_seconds(), "cpu_seconds": training.cpu_seconds()}
+        facts |= {"random": [rng.bit_generator.state for rng in self.random]}
+        arrays = {f"learner.{i}": np.asarray(part) for i, part in enumerate(jax.tree.leaves(self.learner))}
+        return Checkpoint(facts, {**arrays, "seen": self.player.seen.packed(), **self.player.replay.packed()})
+
+    def restore(self, found: Checkpoint) -> None:
+        """Take over what `checkpoint` returned."""
+        self.steps, self.saved, self.leg = (found.facts[name] for name in ("steps", "saved", "leg"))
+        for rng, at in zip(self.random, found.facts["random"], strict=True):
+            rng.bit_generator.state = at
+        parts, shape = jax.tree.flatten(self.learner)
+        self.learner = jax.tree.unflatten(shape, [found.arrays[f"learner.{i}"] for i in range(len(parts))])
+        self.reported = self.steps
+        self.player.seen.unpack(found.arrays["seen"])
+        self.player.replay.unpack(found.arrays)
+
+    def enter_leg(self) -> None:
+        """Leave the environments for new ones."""
+        self.player.envs.close()
+        self.player.enter(make_envs(self.order, self.p, self.leg))
+
+
+def train(training: Training) -> None:
+    """Train until the budget is spent, and save after every tenth of it and at the end."""
+    order, p = training.order, parameters(training.order.params)
+    state = State(order, p)
+    sys.stderr.write(f"{state.player.envs.why}\n")
+    dials: Dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
+    dials["target_period"] = np.int32(p.target_period)
+    lap, updates = p.num_envs * p.lap_steps, max(1, round(p.updates_per_step * p.num_envs * p.lap_steps))
+    training.ready()  # imports are done; what compiles from here on is part of the budget
+    if (folder := training.checkpoint()) is not None:
+        found = read_checkpoint(folder)
+        state.restore(found)
+        state.enter_leg()
+        training.resume(state.steps, **{name: found.facts[name] for name in ("wall_seconds", "cpu_seconds")})
+    watch = stopwatch.Stopwatch(order.cores)
+    while training.has_room(state.steps, lap):
+        share = training.share(state.steps)
+        state.epsilon = epsilon(p, share)
+        if not state.player.play(p.lap_steps, state.act, partial(training.spent, state.steps)):
+            break  # SIGTERM, or the end of the time
+        state.steps += lap
+        watch.environment += state.player.env_seconds
+        if state.steps >= p.random_steps:
+            state.rate = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
+            with watch.learning():
+                told = dials | {"learning_rate": state.rate}
+                state.learner, metrics = update(state.learner, state.drawn(updates), told, p.activation)
+                state.metrics = np.asarray(metrics)  # waits until the updates are done
+        if state.steps - state.reported >= REPORT_STEPS:
+            report(training, state, watch)
+        keep(training, state)
+    if state.steps > state.reported:
+        report(training, state, watch)
+    if state.steps < p.random_steps:
+        sys.stderr.write(f"The budget ended within the {p.random_steps:,} random steps: the policy is untrained.\n")
+    training.save_policy(partial(save, state=state))
+    state.player.envs.close()
+
+
+def report(training: Training, state: State, watch: stopwatch.Stopwatch) -> None:
+    """Say how it goes, or end the process where the training has diverged."""
+    if not all(np.isfinite(part).all() for part in jax.tree.leaves(state.net)):
+        sys.exit(f"The training diverged: after {state.steps:,} steps the weights are not finite")
+    numbers = (
+        *state.player.episodes(),
+        *state.metrics,
+        state.epsilon,
+        state.rate,
+        *watch.lap(state.steps - state.reported),
+    )
+    training.report(state.steps, **dict(zip(METRICS, numbers, strict=True)))
+    state.reported = state.steps
+
+
+def keep(training: Training, state: State) -> None:
+    """Save the policy where another tenth of the budget is spent, and everything where a leg is over."""
+    share = training.share(state.steps)
+    if share >= state.saved + 0.1:
+        state.saved = share
+        training.save_policy(partial(save, state=state))
+    if share < 1 and int(share * state.p.checkpoints) > state.leg:
+        state.leg = int(share * state.p.checkpoints)
+        training.save_checkpoint(partial(write_checkpoint, found=state.checkpoint(training)))
+        state.enter_leg()
+
+
+def save(folder: Path, *, state: State) -> None:
+    """Write the policy as a registered architecture: no code of ours is needed to run it."""
+    p, seen = state.p, state.player.seen
+    extra = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if p.normalize_observations else {}
+    says = {"head": "categorical", "activation": p.activation}
+    write_policy(folder, state.net, extra, normalizer=p.normalize_observations, normalizer_clip=CLIP, **says)
+
+
+if TRAINING is not None:
+    prepare_device(TRAINING.order)
+    try:
+        train(TRAINING)
+    except batched.UnsupportedEnv as error:
+        sys.exit(str(error))
