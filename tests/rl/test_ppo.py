@@ -16,12 +16,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from overnight.contract.trainers import space
 from overnight.evaluate import architectures
 from overnight.guest.train import Env
 from overnight.records.codec import decode, dumps
 from overnight.records.order import RunOrder
-from overnight.records.schema import field_sentences
 from overnight.rl.envs import batched
 from overnight.rl.moments import Moments
 
@@ -207,16 +205,6 @@ def test_normalised_observations_have_no_mean_and_a_spread_of_one() -> None:
 
 def test_a_rollout_stops_inside_when_the_training_is_over() -> None:
     assert sampler(terminates=True).play(NET, lambda: True) is None
-
-
-def test_the_space_file_says_what_the_dataclass_says() -> None:
-    sentences = field_sentences(ppo.Parameters)
-    typed = [(field.name, field.default, sentences[field.name]) for field in fields(ppo.Parameters)]
-    assert [(one.name, one.default, one.says) for one in space("ppo").parameters] == typed
-    kinds = {"choice": str, "float": float, "int": int, "bool": bool}
-    for one in space("ppo").parameters:
-        assert type(one.default) is kinds[one.type], one.name
-        assert one.type != "choice" or set(one.choices) == set(ppo.JAX) == set(ppo.NUMPY)
 
 
 @pytest.mark.parametrize(

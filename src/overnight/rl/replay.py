@@ -105,7 +105,7 @@ class Player:
             if envs.resetting.any():
                 self.finished += list(self.totals.T[envs.resetting])
                 self.totals[:, envs.resetting] = 0
-            if self.normalize:
+            if self.normalize and counted.any():
                 self.seen.absorb(before[counted])
         return True
 

@@ -169,7 +169,7 @@ def one_update(learner: Learner, batch: Transitions, dials: Dials, activation: s
     net, target, adam, count = learner
     targets = target_values(net, target, batch, dials, activation)
     loss, gradient = jax.value_and_grad(value_loss)(net, batch, targets, activation)
-    norm = optax.global_norm(gradient)
+    norm = jnp.sqrt(sum((part * part).sum() for part in jax.tree.leaves(gradient)))
     clip = jnp.minimum(1.0, dials["max_grad_norm"] / jnp.maximum(norm, 1e-12))
     steps, adam = ADAM.update(jax.tree.map(lambda part: part * clip, gradient), adam)
     net = jax.tree.map(lambda weight, step: weight - dials["learning_rate"] * step, net, steps)

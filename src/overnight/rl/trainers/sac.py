@@ -59,7 +59,7 @@ class Parameters:
     """Steps of each environment between two rounds of updates."""
     updates_per_step: float = 1.0
     """Updates for each step of one environment."""
-    batch_size: int = 256
+    batch_size: int = 128
     """Transitions in one minibatch."""
     replay_size: int = 300000
     """Transitions that are remembered."""
@@ -73,7 +73,7 @@ class Parameters:
     """Weight of the entropy at the beginning; from then on it is learnt."""
     target_entropy: float = -1.0
     """Entropy that the temperature aims at, for each number of an action."""
-    hidden_units: int = 256
+    hidden_units: int = 128
     """Width of each hidden layer."""
     activation: str = "relu"
     """Non-linearity of the hidden layers."""
