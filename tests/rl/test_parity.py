@@ -48,15 +48,16 @@ def random_actions(one: Batch, rng: np.random.Generator) -> NDArray[Any]:
 def test_one_step_from_the_same_state_is_the_same_in_both_backends(env: str) -> None:
     pool, rng = batch(env, [1, 2, 3, 4]), np.random.default_rng(0)
     assert pool.backend == "envpool"
-    one, compared = gymnasium.make(env).unwrapped, 0
+    one: Any = gymnasium.make(env).unwrapped
     one.reset(seed=0)
+    compared = 0
     seen = pool.reset()
     for _ in range(150):
         actions, resetting = random_actions(pool, rng), pool.resetting
         step = pool.step(actions)
         for lane in np.flatnonzero(~resetting):
-            one.state = CLASSIC[env](seen[lane].astype(float))  # type: ignore[attr-defined]
-            one.steps_beyond_terminated = None  # type: ignore[attr-defined] - CartPole counts them
+            one.state = CLASSIC[env](seen[lane].astype(float))
+            one.steps_beyond_terminated = None  # CartPole counts them
             action = int(actions[lane]) if pool.discrete else np.clip(actions[lane], *pool.bounds()).astype(np.float32)
             observation, reward, terminated, _, _ = one.step(action)
             np.testing.assert_allclose(step.observations[lane], observation, atol=1e-5)

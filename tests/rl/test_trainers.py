@@ -48,7 +48,7 @@ class Pick(gymnasium.Env[Any, Any]):
         return self.shown.astype(np.float32), reward, False, False, {}
 
 
-gymnasium.register("overnight-tests/Pick-v0", Pick, max_episode_steps=20)
+gymnasium.register("overnight-tests/Pick-v0", lambda **_: Pick(), max_episode_steps=20)
 
 
 @pytest.fixture(autouse=True)
