@@ -163,9 +163,9 @@ def test_ppo_learns_to_choose_from_two_lists_at_once(trained: Trained) -> None:
 def test_sac_exports_the_mode_of_its_policy_within_the_bounds(trained: Trained) -> None:
     jnp, sac = jax.numpy, module("sac")
     out = trained("sac", "sac", 192, checkpoints=2)
-    state = sac.State(order("sac", 192, checkpoints=2), sac.parameters(SMALL["sac"]))
-    state.restore(sac.read_checkpoint(out / "checkpoint"))
-    sac.save(out / "policy", state=state)
+    state = sac.State(order("sac", 192), sac.parameters(SMALL["sac"]))
+    state.begin(Training(order("sac", 192), out))
+    state.save(out / "policy")
     observations = 3 * np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
     mean = sac.mlp(state.actor, jnp.asarray(state.player.normaliser()(observations)), jax.nn.relu)[:, :1]
     found = architectures.load(out / "policy")(observations, np.zeros(50, bool))

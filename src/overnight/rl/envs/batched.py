@@ -82,6 +82,9 @@ class Batch:
         """Whether actions are chosen from lists."""
         self.action_size = sum(self.choices) or int(np.prod(self._actions.shape))
         """The length of all lists together, or the numbers in one action."""
+        several = (len(self.choices),) if len(self.choices) > 1 else ()
+        self.no_action = np.zeros(several, np.int32) if self.discrete else np.zeros(self.action_size, np.float32)
+        """One action of the shape and type in which a trainer keeps them."""
         self.observation_size = _observation_size(getattr(made, f"{one}observation_space"), spec.id)
         """Numbers in one flattened observation."""
 

@@ -13,7 +13,7 @@ actions are one list. What differs from most implementations, and why:
   them share a program.
 
 A lap that would exceed the budget is not started. With a budget of steps, the same order on the same
-machine gives the same weights, bit for bit; `checkpoints` are those of `ppo.py`, with the replay in them.
+machine gives the same weights, bit for bit, also where it was killed and went on (`course.py`).
 """
 
 import os
@@ -39,8 +39,9 @@ import numpy as np  # noqa: E402
 import optax  # type: ignore[import-untyped]  # noqa: E402
 
 from overnight.rl import stopwatch  # noqa: E402
+from overnight.rl.course import Course  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
-from overnight.rl.files import Checkpoint, read_checkpoint, write_checkpoint, write_policy  # noqa: E402
+from overnight.rl.files import write_policy  # noqa: E402
 from overnight.rl.moments import CLIP  # noqa: E402
 from overnight.rl.replay import Player, Replay, Transitions  # noqa: E402
 from overnight.rl.settings import prepare_device, settings  # noqa: E402
@@ -198,28 +199,18 @@ def epsilon(p: Parameters, share: float) -> float:
 # The training, in the order in which it happens.
 
 
-def make_envs(order: Order, p: Parameters, leg: int) -> batched.Batch:
-    """New environments for one leg of the training, which is what lies between two checkpoints."""
-    source = np.random.SeedSequence(order.train_seed, spawn_key=(0, leg) if leg else (0,))
-    seeds = [int(seed >> 1) for seed in source.generate_state(p.num_envs)]
-    return batched.make(order.env, seeds, threads=order.cores)
-
-
-class State:
-    """Everything that changes while it trains, but for the environments."""
+class State(Course):
+    """Everything that changes while it trains."""
 
     def __init__(self, order: Order, p: Parameters) -> None:
-        self.order, self.p, self.steps, self.saved, self.leg = order, p, 0, 0.0, 0
+        super().__init__(order, num_envs=p.num_envs, checkpoints=p.checkpoints)
+        self.p, envs = p, self.new_envs()
         self.reported, self.rate, self.metrics = 0, np.float32(np.nan), np.full(3, np.nan)
         self.epsilon = p.first_epsilon
-        others = np.random.SeedSequence(order.train_seed).spawn(4)[1:]
-        for_weights, *self.random = (np.random.default_rng(seed) for seed in others)
-        self.for_actions, self.for_updates = self.random
-        envs = make_envs(order, p, 0)
         if len(envs.choices) != 1:
             raise batched.UnsupportedEnv(f"{order.env.id}: dqn needs actions that are one list; ppo takes others too")
-        self.learner = initial(for_weights, envs.observation_size, envs.action_size, p)
-        replay = Replay(p.replay_size, envs.observation_size, np.zeros((), np.int32))
+        self.learner = initial(self.for_weights, envs.observation_size, envs.action_size, p)
+        replay = Replay(p.replay_size, envs.observation_size, envs.no_action)
         self.player = Player(envs, replay, normalize=p.normalize_observations)
 
     def act(self, x: Array) -> tuple[Array, Array]:
@@ -245,29 +236,30 @@ class State:
         found = self.player.replay.sample(self.for_updates, (updates, self.p.batch_size))
         return found._replace(observation=normalise(found.observation), following=normalise(found.following))
 
-    def checkpoint(self, training: Training) -> Checkpoint:
-        """What is written to disk."""
-        facts: dict[str, Any] = {"steps": self.steps, "saved": self.saved, "leg": self.leg}
-        facts |= {"wall_seconds": training.wall_seconds(), "cpu_seconds": training.cpu_seconds()}
-        facts |= {"random": [rng.bit_generator.state for rng in self.random]}
-        arrays = {f"learner.{i}": np.asarray(part) for i, part in enumerate(jax.tree.leaves(self.learner))}
-        return Checkpoint(facts, {**arrays, "seen": self.player.seen.packed(), **self.player.replay.packed()})
+    def arrays(self) -> dict[str, Array]:
+        """What a checkpoint holds."""
+        learnt = {f"learner.{i}": np.asarray(part) for i, part in enumerate(jax.tree.leaves(self.learner))}
+        return learnt | {"seen": self.player.seen.packed()} | self.player.replay.packed()
 
-    def restore(self, found: Checkpoint) -> None:
-        """Take over what `checkpoint` returned."""
-        self.steps, self.saved, self.leg = (found.facts[name] for name in ("steps", "saved", "leg"))
-        for rng, at in zip(self.random, found.facts["random"], strict=True):
-            rng.bit_generator.state = at
+    def take(self, arrays: dict[str, Array]) -> None:
+        """Go on from a checkpoint."""
         parts, shape = jax.tree.flatten(self.learner)
-        self.learner = jax.tree.unflatten(shape, [found.arrays[f"learner.{i}"] for i in range(len(parts))])
+        self.learner = jax.tree.unflatten(shape, [arrays[f"learner.{i}"] for i in range(len(parts))])
+        self.player.seen.unpack(arrays["seen"])
+        self.player.replay.unpack(arrays)
         self.reported = self.steps
-        self.player.seen.unpack(found.arrays["seen"])
-        self.player.replay.unpack(found.arrays)
 
-    def enter_leg(self) -> None:
-        """Leave the environments for new ones."""
+    def enter(self, envs: batched.Batch) -> None:
+        """Leave the environments for these."""
         self.player.envs.close()
-        self.player.enter(make_envs(self.order, self.p, self.leg))
+        self.player.enter(envs)
+
+    def save(self, folder: Path) -> None:
+        """Write the policy."""
+        p, seen = self.p, self.player.seen
+        extra = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if p.normalize_observations else {}
+        says = {"head": "categorical", "activation": p.activation}
+        write_policy(folder, self.net, extra, normalizer=p.normalize_observations, normalizer_clip=CLIP, **says)
 
 
 def train(training: Training) -> None:
@@ -278,12 +270,7 @@ def train(training: Training) -> None:
     dials: Dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
     dials["target_period"] = np.int32(p.target_period)
     lap, updates = p.num_envs * p.lap_steps, max(1, round(p.updates_per_step * p.num_envs * p.lap_steps))
-    training.ready()  # imports are done; what compiles from here on is part of the budget
-    if (folder := training.checkpoint()) is not None:
-        found = read_checkpoint(folder)
-        state.restore(found)
-        state.enter_leg()
-        training.resume(state.steps, **{name: found.facts[name] for name in ("wall_seconds", "cpu_seconds")})
+    state.begin(training)  # imports are done; what compiles from here on is part of the budget
     watch = stopwatch.Stopwatch(order.cores)
     while training.has_room(state.steps, lap):
         share = training.share(state.steps)
@@ -300,12 +287,12 @@ def train(training: Training) -> None:
                 state.metrics = np.asarray(metrics)  # waits until the updates are done
         if state.steps - state.reported >= REPORT_STEPS:
             report(training, state, watch)
-        keep(training, state)
+        state.keep(training)
     if state.steps > state.reported:
         report(training, state, watch)
     if state.steps < p.random_steps:
         sys.stderr.write(f"The budget ended within the {p.random_steps:,} random steps: the policy is untrained.\n")
-    training.save_policy(partial(save, state=state))
+    training.save_policy(state.save)
     state.player.envs.close()
 
 
@@ -322,26 +309,6 @@ def report(training: Training, state: State, watch: stopwatch.Stopwatch) -> None
     )
     training.report(state.steps, **dict(zip(METRICS, numbers, strict=True)))
     state.reported = state.steps
-
-
-def keep(training: Training, state: State) -> None:
-    """Save the policy where another tenth of the budget is spent, and everything where a leg is over."""
-    share = training.share(state.steps)
-    if share >= state.saved + 0.1:
-        state.saved = share
-        training.save_policy(partial(save, state=state))
-    if share < 1 and int(share * state.p.checkpoints) > state.leg:
-        state.leg = int(share * state.p.checkpoints)
-        training.save_checkpoint(partial(write_checkpoint, found=state.checkpoint(training)))
-        state.enter_leg()
-
-
-def save(folder: Path, *, state: State) -> None:
-    """Write the policy as a registered architecture: no code of ours is needed to run it."""
-    p, seen = state.p, state.player.seen
-    extra = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if p.normalize_observations else {}
-    says = {"head": "categorical", "activation": p.activation}
-    write_policy(folder, state.net, extra, normalizer=p.normalize_observations, normalizer_clip=CLIP, **says)
 
 
 if TRAINING is not None:

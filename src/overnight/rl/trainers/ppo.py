@@ -12,9 +12,7 @@ The algorithm and its defaults are CleanRL's `ppo.py`. What differs, and why:
 
 A rollout that would exceed the budget is not started, so 30,000 steps end after 29,696 where a rollout
 has 512; every step of every environment counts, resets too. With a budget of steps, the same order on
-the same machine gives the same weights, bit for bit. With `checkpoints`, a run that was killed goes on
-from the last one and ends with the weights that it would have had: no environment can be written to
-disk, so every checkpoint makes new ones, from seeds of its own, whether the run is killed there or not.
+the same machine gives the same weights, bit for bit, also where it was killed and went on (`course.py`).
 """
 
 import os
@@ -41,8 +39,9 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 from overnight.rl import stopwatch  # noqa: E402
+from overnight.rl.course import Course  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
-from overnight.rl.files import Checkpoint, read_checkpoint, write_checkpoint, write_policy  # noqa: E402
+from overnight.rl.files import write_policy  # noqa: E402
 from overnight.rl.moments import CLIP, Moments  # noqa: E402
 from overnight.rl.settings import prepare_device, settings  # noqa: E402
 
@@ -305,7 +304,10 @@ class Sampler:
         p, envs, shape = self.p, self.envs, (self.p.rollout_steps, self.p.num_envs)
         noise = (self.rng.gumbel if envs.discrete else self.rng.standard_normal)(size=(*shape, envs.action_size))
         observations = np.empty((shape[0] + 1, shape[1], envs.observation_size), np.float32)
-        choose, actions = chooser(envs, np.exp(net.log_std)), empty_actions(envs, shape)
+        choose, actions = (
+            chooser(envs, np.exp(net.log_std)),
+            np.empty((*shape, *envs.no_action.shape), envs.no_action.dtype),
+        )
         rewards, terminated, ended, counted = np.empty((4, *shape), np.float32)
         normalise, self.finished, self.env_seconds = self.normaliser(), [], 0.0
         for t in range(shape[0]):
@@ -337,15 +339,6 @@ class Sampler:
         return np.clip(rewards * self.returns.scale(), -CLIP, CLIP)
 
 
-def empty_actions(envs: batched.Batch, shape: tuple[int, int]) -> Array:
-    """Room for the actions of a rollout."""
-    if len(envs.choices) == 1:
-        return np.empty(shape, np.int32)
-    if envs.discrete:
-        return np.empty((*shape, len(envs.choices)), np.int32)
-    return np.empty((*shape, envs.action_size), np.float32)
-
-
 def chooser(envs: batched.Batch, spread: Array) -> Callable[[Array, Array], Array]:
     """How an action is drawn from the network's output and noise: the greatest noisy score of each list, or the sum."""
     if len(envs.choices) == 1:
@@ -359,49 +352,42 @@ def chooser(envs: batched.Batch, spread: Array) -> Callable[[Array, Array], Arra
 # The training, in the order in which it happens.
 
 
-def make_envs(order: Order, p: Parameters, leg: int) -> batched.Batch:
-    """New environments for one leg of the training, which is what lies between two checkpoints."""
-    source = np.random.SeedSequence(order.train_seed, spawn_key=(0, leg) if leg else (0,))
-    seeds = [int(seed >> 1) for seed in source.generate_state(p.num_envs)]
-    return batched.make(order.env, seeds, threads=order.cores)
-
-
-class State:
-    """Everything that changes while it trains, but for the environments."""
+class State(Course):
+    """Everything that changes while it trains."""
 
     def __init__(self, order: Order, p: Parameters) -> None:
-        self.order, self.p, self.steps, self.saved, self.leg = order, p, 0, 0.0, 0
-        others = np.random.SeedSequence(order.train_seed).spawn(4)[1:]
-        for_weights, self.for_actions, self.for_shuffles = (np.random.default_rng(seed) for seed in others)
-        envs = make_envs(order, p, 0)
+        super().__init__(order, num_envs=p.num_envs, checkpoints=p.checkpoints)
+        self.p, envs = p, self.new_envs()
         lists = envs.choices if len(envs.choices) > 1 else ()
         self.sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete, lists)
-        weights = initial(for_weights, self.sizes, p.initial_log_std)
+        weights = initial(self.for_weights, self.sizes, p.initial_log_std)
         self.learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
         self.sampler = Sampler(envs, p, self.for_actions)
 
-    def checkpoint(self, training: Training) -> Checkpoint:
-        """What is written to disk."""
-        facts: dict[str, Any] = {"steps": self.steps, "saved": self.saved, "leg": self.leg}
-        facts |= {"wall_seconds": training.wall_seconds(), "cpu_seconds": training.cpu_seconds()}
-        facts |= {"actions": self.for_actions.bit_generator.state, "shuffles": self.for_shuffles.bit_generator.state}
-        arrays = {name: np.asarray(part) for name, part in self.learner._asdict().items()}
-        arrays |= {"seen": self.sampler.seen.packed(), "returns": self.sampler.returns.packed()}
-        return Checkpoint(facts, arrays)
+    def arrays(self) -> dict[str, Array]:
+        """What a checkpoint holds."""
+        learnt = {name: np.asarray(part) for name, part in self.learner._asdict().items()}
+        return learnt | {"seen": self.sampler.seen.packed(), "returns": self.sampler.returns.packed()}
 
-    def restore(self, found: Checkpoint) -> None:
-        """Take over what `checkpoint` returned."""
-        self.steps, self.saved, self.leg = (found.facts[name] for name in ("steps", "saved", "leg"))
-        self.for_actions.bit_generator.state = found.facts["actions"]
-        self.for_shuffles.bit_generator.state = found.facts["shuffles"]
-        self.learner = Learner(*(found.arrays[name] for name in Learner._fields))
-        self.sampler.seen.unpack(found.arrays["seen"])
-        self.sampler.returns.unpack(found.arrays["returns"])
+    def take(self, arrays: dict[str, Array]) -> None:
+        """Go on from a checkpoint."""
+        self.learner = Learner(*(arrays[name] for name in Learner._fields))
+        self.sampler.seen.unpack(arrays["seen"])
+        self.sampler.returns.unpack(arrays["returns"])
 
-    def enter_leg(self) -> None:
-        """Leave the environments for new ones."""
+    def enter(self, envs: batched.Batch) -> None:
+        """Leave the environments for these."""
         self.sampler.envs.close()
-        self.sampler.enter(make_envs(self.order, self.p, self.leg))
+        self.sampler.enter(envs)
+
+    def save(self, folder: Path) -> None:
+        """Write the policy."""
+        p, sizes, seen = self.p, self.sizes, self.sampler.seen
+        says: dict[str, object] = {"head": "categorical" if sizes.discrete else "gaussian", "activation": p.activation}
+        says |= {"lists": list(sizes.lists)} if sizes.lists else {}
+        extra = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if p.normalize_observations else {}
+        actor = unpack(np.asarray(self.learner.weights), sizes).actor
+        write_policy(folder, actor, extra, normalizer=p.normalize_observations, normalizer_clip=CLIP, **says)
 
 
 def train(training: Training) -> None:
@@ -411,12 +397,7 @@ def train(training: Training) -> None:
     sys.stderr.write(f"{state.sampler.envs.why}\n")
     dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
     batch, parts = p.num_envs * p.rollout_steps, min(p.num_minibatches, p.num_envs * p.rollout_steps)
-    training.ready()  # imports are done; what compiles from here on is part of the budget
-    if (folder := training.checkpoint()) is not None:
-        found = read_checkpoint(folder)
-        state.restore(found)
-        state.enter_leg()
-        training.resume(state.steps, **{name: found.facts[name] for name in ("wall_seconds", "cpu_seconds")})
+    state.begin(training)  # imports are done; what compiles from here on is part of the budget
     weights, watch = np.asarray(state.learner.weights), stopwatch.Stopwatch(order.cores)
     while training.has_room(state.steps, batch):
         share = training.share(state.steps)
@@ -427,7 +408,7 @@ def train(training: Training) -> None:
         watch.environment += state.sampler.env_seconds
         rate = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
         with watch.learning():
-            shuffles = minibatches(state.for_shuffles, batch, parts, p.update_epochs)
+            shuffles = minibatches(state.for_updates, batch, parts, p.update_epochs)
             told = dials | {"learning_rate": rate}
             state.learner, metrics = update(state.learner, rollout, shuffles, told, state.sizes, p.activation)
             weights = np.asarray(state.learner.weights)  # waits until the update is done
@@ -436,10 +417,10 @@ def train(training: Training) -> None:
         episodes = np.mean(state.sampler.finished, axis=0) if state.sampler.finished else (np.nan, np.nan)
         numbers = (*episodes, *np.asarray(metrics), rate, *watch.lap(batch))
         training.report(state.steps, **dict(zip(METRICS, numbers, strict=True)))
-        keep(training, state)
+        state.keep(training)
     if state.steps == 0:
         sys.stderr.write(f"The budget ended before the first rollout of {batch:,} steps: the policy is untrained.\n")
-    training.save_policy(partial(save, state=state))
+    training.save_policy(state.save)
     state.sampler.envs.close()
 
 
@@ -447,28 +428,6 @@ def minibatches(rng: np.random.Generator, batch: int, parts: int, epochs: int) -
     """The samples of each minibatch of each epoch; what does not divide is left out, each time anew."""
     shuffles = np.stack([rng.permutation(batch)[: batch - batch % parts] for _ in range(epochs)])
     return shuffles.reshape(epochs, parts, -1).astype(np.int32)
-
-
-def keep(training: Training, state: State) -> None:
-    """Save the policy where another tenth of the budget is spent, and everything where a leg is over."""
-    share = training.share(state.steps)
-    if share >= state.saved + 0.1:
-        state.saved = share
-        training.save_policy(partial(save, state=state))
-    if share < 1 and int(share * state.p.checkpoints) > state.leg:
-        state.leg = int(share * state.p.checkpoints)
-        training.save_checkpoint(partial(write_checkpoint, found=state.checkpoint(training)))
-        state.enter_leg()
-
-
-def save(folder: Path, *, state: State) -> None:
-    """Write the policy as a registered architecture: no code of ours is needed to run it."""
-    p, sizes, seen = state.p, state.sizes, state.sampler.seen
-    says: dict[str, object] = {"head": "categorical" if sizes.discrete else "gaussian", "activation": p.activation}
-    says |= {"lists": list(sizes.lists)} if sizes.lists else {}
-    extra = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if p.normalize_observations else {}
-    actor = unpack(np.asarray(state.learner.weights), sizes).actor
-    write_policy(folder, actor, extra, normalizer=p.normalize_observations, normalizer_clip=CLIP, **says)
 
 
 if TRAINING is not None:
