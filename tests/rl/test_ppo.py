@@ -25,6 +25,7 @@ from overnight.rl.moments import Moments
 
 jax = pytest.importorskip("jax")
 
+from overnight.rl.networks import mlp  # noqa: E402
 from overnight.rl.trainers import ppo  # noqa: E402 - it imports JAX
 
 FAST = {
@@ -147,7 +148,7 @@ def test_before_the_first_step_the_policy_is_its_own_old_self() -> None:
 
 def test_the_value_loss_is_half_the_mean_squared_error_of_the_counted_steps() -> None:
     found = rollout(terminates=True)
-    values = ppo.mlp(NET.critic, found.observations, np.tanh)[..., 0]
+    values = mlp(NET.critic, found.observations, np.tanh)[..., 0]
     error = np.asarray(ppo.advantages(found, values, 0.99, 0.95))[[0, 1, 3, 4], 0]
     _, metrics = learnt(found)
     assert metrics["value_loss"] == pytest.approx(0.5 * (error**2).mean(), rel=1e-5)
@@ -174,7 +175,7 @@ def test_continuous_actions_have_the_density_of_a_normal_distribution() -> None:
     sizes = ppo.Sizes(1, 2, 16, discrete=False)
     net = ppo.unpack(ppo.initial(np.random.default_rng(0), sizes, -0.5), sizes)
     x = np.ones((1, 1), np.float32)
-    mean = ppo.mlp(net.actor, x, np.tanh)
+    mean = mlp(net.actor, x, np.tanh)
     log_prob, entropy = ppo.log_prob_and_entropy(net, x, mean + np.exp(-0.5), np.tanh, sizes)
     # Each number is one spread away from the mean: -1/2 - log spread - log √(2π), twice.
     assert float(log_prob[0]) == pytest.approx(2 * (-0.5 + 0.5 - 0.9189385), abs=1e-5)

@@ -20,7 +20,8 @@ from overnight.records.schema import field_sentences
 
 jax = pytest.importorskip("jax")
 
-from overnight.rl.settings import prepare_device  # noqa: E402 - it imports JAX
+from overnight.rl.networks import JAX, NUMPY, mlp  # noqa: E402 - they import JAX
+from overnight.rl.settings import prepare_device  # noqa: E402
 from overnight.rl.stopwatch import Stopwatch  # noqa: E402
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -104,7 +105,7 @@ def test_the_space_file_says_what_the_dataclass_says(trainer: str) -> None:
     kinds = {"choice": str, "float": float, "int": int, "bool": bool}
     for one in listed.parameters:
         assert type(one.default) is kinds[one.type], one.name
-        assert one.type != "choice" or set(one.choices) == set(module(trainer).JAX) == set(module(trainer).NUMPY)
+        assert one.type != "choice" or set(one.choices) == set(JAX) == set(NUMPY)
 
 
 @pytest.mark.parametrize("trainer", ["sac", "dqn"])
@@ -167,7 +168,7 @@ def test_sac_exports_the_mode_of_its_policy_within_the_bounds(trained: Trained) 
     state.begin(Training(order("sac", 192), out))
     state.save(out / "policy")
     observations = 3 * np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
-    mean = sac.mlp(state.actor, jnp.asarray(state.player.normaliser()(observations)), jax.nn.relu)[:, :1]
+    mean = mlp(state.actor, jnp.asarray(state.player.normaliser()(observations)), jax.nn.relu)[:, :1]
     found = architectures.load(out / "policy")(observations, np.zeros(50, bool))
     np.testing.assert_allclose(found, 2 * jnp.tanh(mean), atol=1e-5)
     assert np.abs(found).max() <= 2

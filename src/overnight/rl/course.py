@@ -5,7 +5,9 @@ environments from seeds of its own, whether the training is killed between two o
 that is why one that goes on ends exactly like one that never stopped.
 """
 
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from overnight.guest.train import Order, Training
 from overnight.rl.envs import batched
 from overnight.rl.files import Checkpoint, read_checkpoint, write_checkpoint
+from overnight.rl.settings import prepare_device
 
 Array = NDArray[Any]
 _COUNTERS = ("steps", "saved", "leg")
@@ -86,3 +89,12 @@ class Course(ABC):
         facts |= {"wall_seconds": training.wall_seconds(), "cpu_seconds": training.cpu_seconds()}
         facts["random"] = [rng.bit_generator.state for rng in (self.for_actions, self.for_updates)]
         return Checkpoint(facts, self.arrays())
+
+
+def run(train: Callable[[Training], None], training: Training) -> None:
+    """Train on the device that the order names; an environment that does not fit ends the process with one sentence."""
+    prepare_device(training.order)
+    try:
+        train(training)
+    except batched.UnsupportedEnv as error:
+        sys.exit(str(error))

@@ -9,18 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overnight.guest.train import write_tensors
+from overnight.rl.moments import CLIP, Moments
 
 Array = NDArray[Any]
 
 
 def write_policy(
-    folder: Path, layers: Sequence[tuple[Array, Array]], extra: Mapping[str, Array], **says: object
+    folder: Path,
+    layers: Sequence[tuple[Array, Array]],
+    seen: Moments | None,
+    extra: Mapping[str, Array],
+    **says: object,
 ) -> None:
-    """Write a policy of the registered architecture `mlp`: its layers, further arrays, and what it says of itself."""
+    """Write a policy of the registered architecture `mlp`.
+
+    `seen` are the statistics by which observations are normalised, or None; `extra` are further
+    arrays, and `says` is what the policy says of itself beyond its shape.
+    """
     spec: dict[str, object] = {"schema": "overnight/policy/1", "kind": "weights", "architecture": "mlp"}
     spec |= {"observation_size": layers[0][0].shape[0], "action_size": layers[-1][0].shape[1]}
     spec |= {"hidden": [bias.size for _, bias in layers[:-1]], **says}
-    arrays = dict(extra)
+    spec |= {"normalizer": seen is not None, "normalizer_clip": CLIP}
+    arrays = dict(extra) if seen is None else {"obs_mean": seen.mean, "obs_scale": seen.scale(), **extra}
     for i, (weight, bias) in enumerate(layers):
         arrays |= {f"layer{i}.weight": weight, f"layer{i}.bias": bias}
     (folder / "policy.json").write_text(json.dumps(spec, indent=2) + "\n")

@@ -1,5 +1,6 @@
 """A running mean and variance, for observations and rewards that are normalised while they are learnt from."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,11 @@ class Moments:
         """What to multiply with for a spread of 1."""
         found: Array = (1 / np.sqrt(self.variance + 1e-8)).astype(np.float32)
         return found
+
+    def normaliser(self) -> Callable[[Array], Array]:
+        """What shifts and scales samples by the mean and spread of this moment."""
+        mean, scale = self.mean.astype(np.float32), self.scale()
+        return lambda samples: np.clip((samples - mean) * scale, -CLIP, CLIP)
 
     def packed(self) -> Array:
         """Everything as one array, for a checkpoint."""

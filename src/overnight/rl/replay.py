@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overnight.rl.envs import batched
-from overnight.rl.moments import CLIP, Moments
+from overnight.rl.moments import Moments
 
 Array = NDArray[Any]
 
@@ -78,10 +78,7 @@ class Player:
 
     def normaliser(self) -> Callable[[Array], Array]:
         """What makes observations into what the network sees, with the statistics of this moment."""
-        if not self.normalize:
-            return lambda observations: observations
-        mean, scale = self.seen.mean.astype(np.float32), self.seen.scale()
-        return lambda observations: np.clip((observations - mean) * scale, -CLIP, CLIP)
+        return self.seen.normaliser() if self.normalize else lambda observations: observations
 
     def play(self, steps: int, act: Callable[[Array], tuple[Array, Array]], over: Callable[[], bool]) -> bool:
         """Take so many steps in each environment; False where the training is over before that.

@@ -18,10 +18,9 @@ machine gives the same weights, bit for bit, also where it was killed and went o
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,12 +38,12 @@ import numpy as np  # noqa: E402
 import optax  # type: ignore[import-untyped]  # noqa: E402
 
 from overnight.rl import stopwatch  # noqa: E402
-from overnight.rl.course import Course  # noqa: E402
+from overnight.rl.course import Course, run  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
-from overnight.rl.moments import CLIP  # noqa: E402
+from overnight.rl.networks import JAX, NUMPY, Array, Layers, mlp, uniform_layers  # noqa: E402
 from overnight.rl.replay import Player, Replay, Transitions  # noqa: E402
-from overnight.rl.settings import prepare_device, settings  # noqa: E402
+from overnight.rl.settings import settings  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +97,7 @@ METRICS = (
     *("learning_rate", *stopwatch.METRICS),
 )
 REPORT_STEPS = 1024  # at least so many steps lie between two reports
-Array = Any  # of NumPy or of JAX: the same lines serve both
-Layers = list[tuple[Array, Array]]
 Dials = dict[str, Array]  # the numbers of `Parameters`, by name
-NUMPY: dict[str, Callable[[Array], Array]] = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}
-JAX: dict[str, Callable[[Array], Array]] = {"tanh": jnp.tanh, "relu": lambda x: jnp.maximum(x, 0)}
 
 
 def parameters(given: Mapping[str, Any]) -> Parameters:
@@ -125,26 +120,10 @@ class Learner(NamedTuple):
 ADAM = optax.scale_by_adam()
 
 
-def layers(rng: np.random.Generator, widths: tuple[int, ...]) -> Layers:
-    """Weights and biases, uniform within one over the root of a layer's inputs, as PyTorch's linear layers begin."""
-    found = []
-    for rows, columns in pairwise(widths):
-        weight, bias = rng.uniform(-1, 1, (rows, columns)) / rows**0.5, rng.uniform(-1, 1, columns) / rows**0.5
-        found.append((weight.astype(np.float32), bias.astype(np.float32)))
-    return found
-
-
 def initial(rng: np.random.Generator, observation: int, actions: int, p: Parameters) -> Learner:
     """A network that knows nothing, and a copy of it."""
-    net = layers(rng, (observation, p.hidden_units, p.hidden_units, actions))
+    net = uniform_layers(rng, (observation, p.hidden_units, p.hidden_units, actions))
     return Learner(net, net, ADAM.init(net), np.int32(0))
-
-
-def mlp(net: Layers, x: Array, activate: Callable[[Array], Array]) -> Array:
-    """Run one network."""
-    for weight, bias in net[:-1]:
-        x = activate(x @ weight + bias)
-    return x @ net[-1][0] + net[-1][1]
 
 
 # Learning: one compiled call for each lap.
@@ -256,10 +235,8 @@ class State(Course):
 
     def save(self, folder: Path) -> None:
         """Write the policy."""
-        p, seen = self.p, self.player.seen
-        extra = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if p.normalize_observations else {}
-        says = {"head": "categorical", "activation": p.activation}
-        write_policy(folder, self.net, extra, normalizer=p.normalize_observations, normalizer_clip=CLIP, **says)
+        seen = self.player.seen if self.p.normalize_observations else None
+        write_policy(folder, self.net, seen, {}, head="categorical", activation=self.p.activation)
 
 
 def train(training: Training) -> None:
@@ -312,8 +289,4 @@ def report(training: Training, state: State, watch: stopwatch.Stopwatch) -> None
 
 
 if TRAINING is not None:
-    prepare_device(TRAINING.order)
-    try:
-        train(TRAINING)
-    except batched.UnsupportedEnv as error:
-        sys.exit(str(error))
+    run(train, TRAINING)

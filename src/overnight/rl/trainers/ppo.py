@@ -8,7 +8,6 @@ The algorithm and its defaults are CleanRL's `ppo.py`. What differs, and why:
 - A truncated episode is bootstrapped from the value of its last observation, a terminated one from 0.
 - The step size falls with the spent share of the budget, whatever the budget's unit is.
 - The network is one flat vector, and so are Adam's moments: it compiles in two thirds of the time.
-- An action may be chosen from one list or from several, or be numbers.
 
 A rollout that would exceed the budget is not started, so 30,000 steps end after 29,696 where a rollout
 has 512; every step of every environment counts, resets too. With a budget of steps, the same order on
@@ -22,7 +21,7 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,11 +38,12 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 from overnight.rl import stopwatch  # noqa: E402
-from overnight.rl.course import Course  # noqa: E402
+from overnight.rl.course import Course, run  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
 from overnight.rl.moments import CLIP, Moments  # noqa: E402
-from overnight.rl.settings import prepare_device, settings  # noqa: E402
+from overnight.rl.networks import JAX, NUMPY, Activation, Array, borders, drawer, mlp  # noqa: E402
+from overnight.rl.settings import settings  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +96,6 @@ METRICS = (
     *("episodic_return", "episodic_length", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction"),
     *("gradient_norm", "explained_variance", "learning_rate", *stopwatch.METRICS),
 )
-Array = Any  # of NumPy or of JAX: the same lines serve both
-Activation = Callable[[Array], Array]
 
 
 def parameters(given: Mapping[str, Any]) -> Parameters:
@@ -108,8 +106,6 @@ def parameters(given: Mapping[str, Any]) -> Parameters:
 # The network: actor and critic in one flat vector, which NumPy and JAX see as layers.
 
 Net = namedtuple("Net", "actor critic log_std")
-NUMPY: dict[str, Activation] = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}
-JAX: dict[str, Activation] = {"tanh": jnp.tanh, "relu": lambda x: jnp.maximum(x, 0)}
 
 
 class Sizes(NamedTuple):
@@ -147,13 +143,6 @@ def initial(rng: np.random.Generator, sizes: Sizes, log_std: float) -> Array:
     return np.concatenate([*parts, np.full(0 if sizes.discrete else sizes.action, log_std)]).astype(np.float32)
 
 
-def mlp(layers: list[tuple[Array, Array]], x: Array, activate: Activation) -> Array:
-    """Run one tower of the network."""
-    for weight, bias in layers[:-1]:
-        x = activate(x @ weight + bias)
-    return x @ layers[-1][0] + layers[-1][1]
-
-
 # Learning: one compiled call for each rollout of T steps in N environments.
 
 Rollout = namedtuple("Rollout", "observations actions rewards terminated ended counted")
@@ -178,11 +167,6 @@ def advantages(rollout: Rollout, values: Array, gamma: Array, gae_lambda: Array)
 
     steps = (rollout.rewards, values[:-1], values[1:], rollout.terminated, rollout.ended)
     return jax.lax.scan(back, jnp.zeros_like(values[0]), steps, reverse=True)[1]
-
-
-def borders(lists: tuple[int, ...]) -> list[int]:
-    """Where each list but the first begins, when they stand one behind the other."""
-    return list(accumulate(lists[:-1]))
 
 
 def chosen_from_list(scores: Array, chosen: Array) -> tuple[Array, Array]:
@@ -291,10 +275,7 @@ class Sampler:
 
     def normaliser(self) -> Callable[[Array], Array]:
         """What makes observations into what the network sees, with the statistics of this moment."""
-        if not self.p.normalize_observations:
-            return lambda observations: observations
-        mean, scale = self.seen.mean.astype(np.float32), self.seen.scale()
-        return lambda observations: np.clip((observations - mean) * scale, -CLIP, CLIP)
+        return self.seen.normaliser() if self.p.normalize_observations else lambda observations: observations
 
     def play(self, net: Net, over: Callable[[], bool]) -> Rollout | None:
         """Play one rollout, or stop inside it and return None when the training is over.
@@ -304,18 +285,16 @@ class Sampler:
         p, envs, shape = self.p, self.envs, (self.p.rollout_steps, self.p.num_envs)
         noise = (self.rng.gumbel if envs.discrete else self.rng.standard_normal)(size=(*shape, envs.action_size))
         observations = np.empty((shape[0] + 1, shape[1], envs.observation_size), np.float32)
-        choose, actions = (
-            chooser(envs, np.exp(net.log_std)),
-            np.empty((*shape, *envs.no_action.shape), envs.no_action.dtype),
-        )
+        actions = np.empty((*shape, *envs.no_action.shape), envs.no_action.dtype)
         rewards, terminated, ended, counted = np.empty((4, *shape), np.float32)
-        normalise, self.finished, self.env_seconds = self.normaliser(), [], 0.0
+        draw, normalise = drawer(envs.choices, np.exp(net.log_std)), self.normaliser()
+        self.finished, self.env_seconds = [], 0.0
         for t in range(shape[0]):
             if over():
                 return None
             observations[t], counted[t] = self.observations, ~envs.resetting
             out = mlp(net.actor, normalise(self.observations), NUMPY[p.activation])
-            actions[t] = choose(out, noise[t])
+            actions[t] = draw(out, noise[t])
             began = time.perf_counter()
             self.observations, rewards[t], terminated[t], _ = envs.step(actions[t])
             self.env_seconds += time.perf_counter() - began
@@ -337,16 +316,6 @@ class Sampler:
             self.running = self.running * (1 - ended[t])
         self.returns.absorb(found.reshape(-1, 1))
         return np.clip(rewards * self.returns.scale(), -CLIP, CLIP)
-
-
-def chooser(envs: batched.Batch, spread: Array) -> Callable[[Array, Array], Array]:
-    """How an action is drawn from the network's output and noise: the greatest noisy score of each list, or the sum."""
-    if len(envs.choices) == 1:
-        return lambda out, noise: (out + noise).argmax(1)
-    if envs.discrete:
-        at = borders(envs.choices)
-        return lambda out, noise: np.stack([part.argmax(1) for part in np.split(out + noise, at, axis=1)], axis=1)
-    return lambda out, noise: out + spread * noise
 
 
 # The training, in the order in which it happens.
@@ -382,23 +351,21 @@ class State(Course):
 
     def save(self, folder: Path) -> None:
         """Write the policy."""
-        p, sizes, seen = self.p, self.sizes, self.sampler.seen
-        says: dict[str, object] = {"head": "categorical" if sizes.discrete else "gaussian", "activation": p.activation}
-        says |= {"lists": list(sizes.lists)} if sizes.lists else {}
-        extra = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if p.normalize_observations else {}
-        actor = unpack(np.asarray(self.learner.weights), sizes).actor
-        write_policy(folder, actor, extra, normalizer=p.normalize_observations, normalizer_clip=CLIP, **says)
+        head, lists = "categorical" if self.sizes.discrete else "gaussian", self.sizes.lists
+        says = {"head": head, "activation": self.p.activation} | ({"lists": list(lists)} if lists else {})
+        actor = unpack(np.asarray(self.learner.weights), self.sizes).actor
+        write_policy(folder, actor, self.sampler.seen if self.p.normalize_observations else None, {}, **says)
 
 
 def train(training: Training) -> None:
     """Train until the budget is spent, and save after every tenth of it and at the end."""
-    order, p = training.order, parameters(training.order.params)
-    state = State(order, p)
+    p = parameters(training.order.params)
+    state = State(training.order, p)
     sys.stderr.write(f"{state.sampler.envs.why}\n")
     dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
     batch, parts = p.num_envs * p.rollout_steps, min(p.num_minibatches, p.num_envs * p.rollout_steps)
     state.begin(training)  # imports are done; what compiles from here on is part of the budget
-    weights, watch = np.asarray(state.learner.weights), stopwatch.Stopwatch(order.cores)
+    weights, watch = np.asarray(state.learner.weights), stopwatch.Stopwatch(training.order.cores)
     while training.has_room(state.steps, batch):
         share = training.share(state.steps)
         rollout = state.sampler.play(unpack(weights, state.sizes), partial(training.spent, state.steps))
@@ -406,16 +373,15 @@ def train(training: Training) -> None:
             break  # SIGTERM, or the end of the time
         state.steps += batch
         watch.environment += state.sampler.env_seconds
-        rate = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
+        dials["learning_rate"] = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
         with watch.learning():
             shuffles = minibatches(state.for_updates, batch, parts, p.update_epochs)
-            told = dials | {"learning_rate": rate}
-            state.learner, metrics = update(state.learner, rollout, shuffles, told, state.sizes, p.activation)
+            state.learner, metrics = update(state.learner, rollout, shuffles, dials, state.sizes, p.activation)
             weights = np.asarray(state.learner.weights)  # waits until the update is done
         if not np.isfinite(weights).all():
             sys.exit(f"The training diverged: after {state.steps:,} steps the weights are not finite")
         episodes = np.mean(state.sampler.finished, axis=0) if state.sampler.finished else (np.nan, np.nan)
-        numbers = (*episodes, *np.asarray(metrics), rate, *watch.lap(batch))
+        numbers = (*episodes, *np.asarray(metrics), dials["learning_rate"], *watch.lap(batch))
         training.report(state.steps, **dict(zip(METRICS, numbers, strict=True)))
         state.keep(training)
     if state.steps == 0:
@@ -431,8 +397,4 @@ def minibatches(rng: np.random.Generator, batch: int, parts: int, epochs: int) -
 
 
 if TRAINING is not None:
-    prepare_device(TRAINING.order)
-    try:
-        train(TRAINING)
-    except batched.UnsupportedEnv as error:
-        sys.exit(str(error))
+    run(train, TRAINING)

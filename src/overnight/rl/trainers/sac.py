@@ -17,10 +17,9 @@ machine gives the same weights, bit for bit, also where it was killed and went o
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,12 +37,12 @@ import numpy as np  # noqa: E402
 import optax  # type: ignore[import-untyped]  # noqa: E402
 
 from overnight.rl import stopwatch  # noqa: E402
-from overnight.rl.course import Course  # noqa: E402
+from overnight.rl.course import Course, run  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
-from overnight.rl.moments import CLIP  # noqa: E402
+from overnight.rl.networks import JAX, NUMPY, Array, Layers, mlp, uniform_layers  # noqa: E402
 from overnight.rl.replay import Player, Replay, Transitions  # noqa: E402
-from overnight.rl.settings import prepare_device, settings  # noqa: E402
+from overnight.rl.settings import settings  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +91,7 @@ METRICS = (
 )
 REPORT_STEPS = 1024  # at least so many steps lie between two reports
 LOG_STD = (-10.0, 2.0)  # the narrowest and the widest policy
-Array = Any  # of NumPy or of JAX: the same lines serve both
-Layers = list[tuple[Array, Array]]
 Dials = dict[str, Array]  # the numbers of `Parameters`, by name
-NUMPY: dict[str, Callable[[Array], Array]] = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}
-JAX: dict[str, Callable[[Array], Array]] = {"tanh": jnp.tanh, "relu": lambda x: jnp.maximum(x, 0)}
 
 
 def parameters(given: Mapping[str, Any]) -> Parameters:
@@ -128,29 +123,13 @@ class Learner(NamedTuple):
 ADAM = optax.scale_by_adam()
 
 
-def layers(rng: np.random.Generator, widths: tuple[int, ...]) -> Layers:
-    """Weights and biases, uniform within one over the root of a layer's inputs, as PyTorch's linear layers begin."""
-    found = []
-    for rows, columns in pairwise(widths):
-        weight, bias = rng.uniform(-1, 1, (rows, columns)) / rows**0.5, rng.uniform(-1, 1, columns) / rows**0.5
-        found.append((weight.astype(np.float32), bias.astype(np.float32)))
-    return found
-
-
 def initial(rng: np.random.Generator, observation: int, action: int, p: Parameters) -> Learner:
     """Networks that know nothing, and targets that are their critics' equals."""
     inside = (p.hidden_units, p.hidden_units)
-    actor = layers(rng, (observation, *inside, 2 * action))
-    first, second = (layers(rng, (observation + action, *inside, 1)) for _ in range(2))
+    actor = uniform_layers(rng, (observation, *inside, 2 * action))
+    first, second = (uniform_layers(rng, (observation + action, *inside, 1)) for _ in range(2))
     nets = Nets(actor, (first, second), np.float32(np.log(p.initial_temperature)))
     return Learner(nets, nets.critics, ADAM.init(nets))
-
-
-def mlp(net: Layers, x: Array, activate: Callable[[Array], Array]) -> Array:
-    """Run one network."""
-    for weight, bias in net[:-1]:
-        x = activate(x @ weight + bias)
-    return x @ net[-1][0] + net[-1][1]
 
 
 # Learning: one compiled call for each lap.
@@ -301,13 +280,13 @@ class State(Course):
 
     def save(self, folder: Path) -> None:
         """Write the policy."""
-        p, seen, half = self.p, self.player.seen, len(self.scale)
-        *inside, (weight, bias) = self.actor
-        extra = {"action_scale": self.scale, "action_shift": self.shift}
-        extra |= {"obs_mean": seen.mean, "obs_scale": seen.scale()} if p.normalize_observations else {}
-        says = {"head": "squashed", "activation": p.activation}
-        greedy = [*inside, (weight[:, :half], bias[:half])]
-        write_policy(folder, greedy, extra, normalizer=p.normalize_observations, normalizer_clip=CLIP, **says)
+        (*inside, (weight, bias)), half = self.actor, len(self.scale)
+        greedy, extra = (
+            [*inside, (weight[:, :half], bias[:half])],
+            {"action_scale": self.scale, "action_shift": self.shift},
+        )
+        seen = self.player.seen if self.p.normalize_observations else None
+        write_policy(folder, greedy, seen, extra, head="squashed", activation=self.p.activation)
 
 
 def train(training: Training) -> None:
@@ -352,8 +331,4 @@ def report(training: Training, state: State, watch: stopwatch.Stopwatch) -> None
 
 
 if TRAINING is not None:
-    prepare_device(TRAINING.order)
-    try:
-        train(TRAINING)
-    except batched.UnsupportedEnv as error:
-        sys.exit(str(error))
+    run(train, TRAINING)
