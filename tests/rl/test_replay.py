@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from overnight.guest.train import Env
 from overnight.rl.envs import batched
-from overnight.rl.replay import Player, Replay, Transitions
+from overnight.rl.replay import Player, Replay, Transitions, rounds_of
 
 
 class Count(gymnasium.Env[Any, Any]):
@@ -106,3 +106,10 @@ def test_a_lap_stops_inside_when_the_training_is_over() -> None:
     one = player(terminates=True)
     assert not one.play(8, zeros, lambda: one.replay.size == 2)
     assert one.replay.size == 2
+
+
+@pytest.mark.parametrize(
+    ("updates", "rounds"), [(0.1, [1]), (64.0, [64]), (256.0, [256]), (257.0, [129, 129]), (1000.0, [250] * 4)]
+)
+def test_the_updates_of_a_lap_are_made_in_few_calls_that_are_alike(updates: float, rounds: list[int]) -> None:
+    assert rounds_of(updates) == rounds

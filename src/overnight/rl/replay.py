@@ -62,6 +62,20 @@ class Replay:
             part[: self.size] = arrays[f"replay.{name}"]
 
 
+MOST_UPDATES = 256
+
+
+def rounds_of(updates: float) -> list[int]:
+    """So many updates, at least one, as the updates of each compiled call.
+
+    All calls are alike, so that one program serves, and none is so long that the minibatches
+    which are drawn for it beforehand fill the memory. The sum may be rounded up.
+    """
+    whole = max(1, round(updates))
+    calls = -(-whole // MOST_UPDATES)
+    return [-(-whole // calls)] * calls
+
+
 class Player:
     """Plays the environments into the replay, and keeps what lasts from one lap to the next."""
 

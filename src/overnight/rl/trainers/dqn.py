@@ -42,7 +42,7 @@ from overnight.rl.course import Course, run  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
 from overnight.rl.networks import JAX, NUMPY, Array, Layers, mlp, uniform_layers  # noqa: E402
-from overnight.rl.replay import Player, Replay, Transitions  # noqa: E402
+from overnight.rl.replay import Player, Replay, Transitions, rounds_of  # noqa: E402
 from overnight.rl.settings import settings  # noqa: E402
 
 
@@ -246,7 +246,7 @@ def train(training: Training) -> None:
     sys.stderr.write(f"{state.player.envs.why}\n")
     dials: Dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
     dials["target_period"] = np.int32(p.target_period)
-    lap, updates = p.num_envs * p.lap_steps, max(1, round(p.updates_per_step * p.num_envs * p.lap_steps))
+    lap, rounds = p.num_envs * p.lap_steps, rounds_of(p.updates_per_step * p.num_envs * p.lap_steps)
     state.begin(training)  # imports are done; what compiles from here on is part of the budget
     watch = stopwatch.Stopwatch(order.cores)
     while training.has_room(state.steps, lap):
@@ -260,7 +260,8 @@ def train(training: Training) -> None:
             state.rate = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
             with watch.learning():
                 told = dials | {"learning_rate": state.rate}
-                state.learner, metrics = update(state.learner, state.drawn(updates), told, p.activation)
+                for updates in rounds:
+                    state.learner, metrics = update(state.learner, state.drawn(updates), told, p.activation)
                 state.metrics = np.asarray(metrics)  # waits until the updates are done
         if state.steps - state.reported >= REPORT_STEPS:
             report(training, state, watch)
