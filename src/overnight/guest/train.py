@@ -121,7 +121,7 @@ class Training:
         self.stopping = False
         self._wall_zero = _STARTED
         self._cpu_zero = 0.0
-        self._last_lap: float | None = None
+        self._asked: list[float] = []
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._finish)
 
@@ -177,14 +177,16 @@ class Training:
         """Whether one more lap fits into the budget; ask once before each lap.
 
         A budget of steps is exact: `lap_steps` more must not exceed it. In a budget of
-        time, the next lap is taken to be as long as the last one was.
+        time, the next lap is taken to be as long as the last one was; only the first lap says
+        nothing about the second, because programs are compiled in it.
         """
         if self.spent(env_steps):
             return False
         if self.order.budget.unit == "env_steps":
             return env_steps + lap_steps <= self.order.budget.amount
         now = self.share(env_steps)
-        lap, self._last_lap = 0.0 if self._last_lap is None else now - self._last_lap, now
+        lap = now - self._asked[-1] if len(self._asked) > 1 else 0.0
+        self._asked = [*self._asked[-1:], now]
         return now + lap <= 1.0
 
     def report(self, env_steps: int, **numbers: float) -> None:
