@@ -278,13 +278,8 @@ def report(training: Training, state: State, watch: stopwatch.Stopwatch) -> None
     """Say how it goes, or end the process where the training has diverged."""
     if not all(np.isfinite(part).all() for part in jax.tree.leaves(state.net)):
         sys.exit(f"The training diverged: after {state.steps:,} steps the weights are not finite")
-    numbers = (
-        *state.player.episodes(),
-        *state.metrics,
-        state.epsilon,
-        state.rate,
-        *watch.lap(state.steps - state.reported),
-    )
+    dials, speed = (state.epsilon, state.rate), watch.lap(state.steps - state.reported)
+    numbers = (*state.player.episodes(), *state.metrics, *dials, *speed)
     training.report(state.steps, **dict(zip(METRICS, numbers, strict=True)))
     state.reported = state.steps
 

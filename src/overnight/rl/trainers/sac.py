@@ -281,10 +281,8 @@ class State(Course):
     def save(self, folder: Path) -> None:
         """Write the policy."""
         (*inside, (weight, bias)), half = self.actor, len(self.scale)
-        greedy, extra = (
-            [*inside, (weight[:, :half], bias[:half])],
-            {"action_scale": self.scale, "action_shift": self.shift},
-        )
+        greedy = [*inside, (weight[:, :half], bias[:half])]
+        extra = {"action_scale": self.scale, "action_shift": self.shift}
         seen = self.player.seen if self.p.normalize_observations else None
         write_policy(folder, greedy, seen, extra, head="squashed", activation=self.p.activation)
 
