@@ -8,7 +8,7 @@ ENV ?= CartPole-v1
 HOURS ?= 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help run night test check bench soak features system reference changelog wheel clean
+.PHONY: help run night test check bench speed soak features system reference changelog wheel clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ check: $(VENV)/.ready ## format, lint, types, generated pages
 
 bench: $(VENV)/.ready ## measure the ledger and the command line
 	@$(BIN)/python benchmarks/ledger.py
+
+speed: $(VENV)/.ready ## measure the built-in trainers: steps a second, ms an update, where the time goes
+	@$(BIN)/python benchmarks/trainers.py
 
 soak: $(VENV)/.ready ## the long checks: many more crash states and kills
 	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/flow tests/adversary/test_trainer_cheaters.py

@@ -32,7 +32,6 @@ from overnight.study.ledger import read_sound
 from overnight.study.study import Study, activate, lay_out
 
 _ENTRY_POINTS = ("train*.py", "*/train*.py", "eval*.py", "*/eval*.py", "main.py", "*/main.py")
-TRAINER = "ppo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +58,16 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
     at = _at(place, stated.env or "")
     if at.contract.exists() and _has_entries(machine, at):
         return _again(machine, at, stated)
+    trainer = stated.trainer or trainers.DEFAULT
+    space = trainers.space(trainer)
     facts, notes = env_facts(machine, stated.env or "")
-    space = trainers.space(TRAINER)
+    trainers.check_actions(trainer, facts.actions)
     store = Store(machine, at.task.root.store)
     lay_out(machine, at)
     store.create()
     blob = store.write_blob(params_bytes(space.defaults()))
     tree = store.write_tree(None, {PARAMS_FILE: (REGULAR, blob)}, scratch=at.folder)
-    baseline = {"command": list(trainers.command(TRAINER)), "source": space.source}
+    baseline = {"command": list(trainers.command(trainer)), "source": space.source}
     text = draft.for_env(
         stated, facts, Ground(at.task.name, tree), keys=tuple(one.name for one in space.parameters), trainer=baseline
     )
@@ -76,6 +77,12 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
 def begin_repository(machine: Machine, place: Place, stated: Stated) -> Begun:
     """Draft a study of the training repository that the project's folder belongs to, without changing it."""
     project = check_project(place.project)
+    if stated.trainer is not None:
+        raise UserError(
+            "--trainer",
+            f"names the built-in trainer {stated.trainer!r}, but a repository trains by its own command",
+            hint="name an environment instead of the repository, or leave --trainer out",
+        )
     source = user_commit(machine, project)
     if source is None:
         raise UserError(
@@ -123,9 +130,11 @@ def env_facts(machine: Machine, env: str) -> tuple[EnvFacts, tuple[str, ...]]:
         )
     steps = facts.get("max_episode_steps")
     threshold = facts.get("reward_threshold")
+    actions = facts.get("actions")
     return EnvFacts(
         max_episode_steps=steps if isinstance(steps, int) else None,
         reward_threshold=float(threshold) if isinstance(threshold, (int, float)) else None,
+        actions=actions if isinstance(actions, str) else None,
         proven=True,
     ), ()
 

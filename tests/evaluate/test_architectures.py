@@ -47,7 +47,7 @@ def write(folder: Path, spec: dict[str, Any], arrays: Arrays) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("head", ["categorical", "gaussian"])
+@pytest.mark.parametrize("head", ["categorical", "gaussian", "squashed", "lists"])
 @pytest.mark.parametrize("normalizer", [True, False])
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_numpy_gives_the_actions_of_a_jax_network(tmp_path: Path, activation: str, normalizer: bool, head: str) -> None:
@@ -55,6 +55,10 @@ def test_numpy_gives_the_actions_of_a_jax_network(tmp_path: Path, activation: st
     rng = np.random.default_rng(3)
     arrays = weights(rng, normalizer=normalizer)
     spec = SPEC | {"activation": activation, "normalizer": normalizer, "head": head}
+    if head == "lists":
+        spec |= {"head": "categorical", "lists": [1, 2]}
+    if head == "squashed":
+        arrays |= {"action_scale": np.array([1, 2, 3], "<f4"), "action_shift": np.array([0, 1, -1], "<f4")}
     observations = rng.standard_normal((40, 2, 3)) * 3
 
     x = jnp.asarray(observations.reshape(40, 6), jnp.float32)
@@ -68,6 +72,10 @@ def test_numpy_gives_the_actions_of_a_jax_network(tmp_path: Path, activation: st
     found = load(write(tmp_path, spec, arrays))(observations, np.ones(40, bool))
     if head == "gaussian":
         np.testing.assert_allclose(found, x, atol=1e-5)
+    elif head == "squashed":
+        np.testing.assert_allclose(found, jnp.tanh(x) * np.array([1, 2, 3]) + np.array([0, 1, -1]), atol=1e-5)
+    elif head == "lists":
+        np.testing.assert_array_equal(found, np.stack([np.zeros(40), np.asarray(x)[:, 1:].argmax(1)], 1))
     else:
         np.testing.assert_array_equal(found, np.asarray(x).argmax(1))
 

@@ -77,6 +77,36 @@ def test_a_folder_that_is_no_repository_is_told_what_to_do(tmp_path: Path, verb:
     assert not (tmp_path / ".overnight").exists()
 
 
+# Choosing a trainer
+
+
+@pytest.mark.parametrize(
+    ("env", "trainer"), [("Pendulum-v1", "sac"), ("CartPole-v1", "dqn"), ("Pendulum-v1", "ppo"), ("CartPole-v1", "ppo")]
+)
+def test_a_study_can_be_drafted_with_each_built_in_trainer(tmp_path: Path, verb: Verb, env: str, trainer: str) -> None:
+    assert verb("init", env, "--trainer", trainer, "--dir", str(tmp_path)).code == 0
+    text = scene_in(tmp_path).at.contract.read_text()
+    assert f"overnight.rl.trainers.{trainer}" in text
+    assert verb("contract", "check", "--dir", str(tmp_path)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "trainer", "says"),
+    [
+        pytest.param("CartPole-v1", "sac", "sac cannot learn actions that are one list", id="a list for sac"),
+        pytest.param("Pendulum-v1", "dqn", "dqn cannot learn actions that are bounded numbers", id="numbers for dqn"),
+        pytest.param("CartPole-v1", "sak", "is 'sak', which is not built in", id="misspelt"),
+        pytest.param(".", "sac", "a repository trains by its own command", id="a repository"),
+    ],
+)
+def test_a_trainer_that_does_not_fit_is_refused_before_anything_is_made(
+    tmp_path: Path, verb: Verb, target: str, trainer: str, says: str
+) -> None:
+    done = verb("init", target, "--trainer", trainer, "--dir", str(tmp_path))
+    assert (done.code, says in done.stderr) == (2, True)
+    assert not (tmp_path / ".overnight").exists()
+
+
 # What the user's repository sees
 
 

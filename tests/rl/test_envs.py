@@ -27,7 +27,7 @@ class Echo(gymnasium.Env[Any, Any]):
         return np.zeros((2, 1), np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return action, 0.0, False, False, {}
+        return np.reshape(action, (2, 1)), 0.0, False, False, {}
 
 
 gymnasium.register("overnight-tests/Echo-v0", lambda **kwargs: Echo(**kwargs))
@@ -140,18 +140,38 @@ def test_continuous_actions_get_their_shape_and_are_clipped_if_asked(clip: bool,
     batch.close()
 
 
+@pytest.mark.usefixtures("_no_envpool")
+def test_an_action_may_be_chosen_from_several_lists() -> None:
+    batch = make(env("overnight-tests/Echo-v0", action_space=gymnasium.spaces.MultiDiscrete([2, 3])), [1, 2], threads=1)
+    assert (batch.discrete, batch.choices, batch.action_size) == (True, (2, 3), 5)
+    batch.reset()
+    assert batch.step(np.array([[1, 2], [0, 1]], np.int32)).observations.tolist() == [[1, 2], [0, 1]]
+    batch.close()
+
+
 @pytest.mark.parametrize(
     "spaces",
     [
-        pytest.param({"observation_space": gymnasium.spaces.Dict(x=gymnasium.spaces.Discrete(2))}, id="observations"),
-        pytest.param({"action_space": gymnasium.spaces.MultiDiscrete([2, 2])}, id="actions"),
-        pytest.param({"action_space": gymnasium.spaces.Discrete(3, start=1)}, id="actions from 1"),
+        pytest.param({"observation_space": gymnasium.spaces.Sequence(gymnasium.spaces.Discrete(2))}, id="observations"),
+        pytest.param({"action_space": gymnasium.spaces.MultiBinary(2)}, id="actions"),
     ],
 )
 @pytest.mark.usefixtures("_no_envpool")
 def test_a_space_that_no_network_here_fits_is_refused_with_a_sentence(spaces: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedEnv, match="is needed"):
         make(env("overnight-tests/Echo-v0", **spaces), [1], threads=1)
+
+
+@pytest.mark.usefixtures("_no_envpool")
+def test_lists_that_do_not_begin_at_0_are_counted_from_their_first() -> None:
+    space = gymnasium.spaces.MultiDiscrete([2, 3], start=[0, 1])
+    batch = make(env("overnight-tests/Echo-v0", action_space=space), [1], threads=1)
+    batch.reset()
+    assert batch.step(np.array([[1, 2]], np.int32)).observations.tolist() == [[1, 3]]
+    batch.close()
+    assert make(
+        env("overnight-tests/Echo-v0", action_space=gymnasium.spaces.Discrete(3, start=1)), [1], threads=1
+    ).firsts == (1,)
 
 
 @pytest.mark.usefixtures("_no_envpool")

@@ -16,16 +16,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from overnight.contract.trainers import space
-from overnight.evaluate import architectures
+from overnight.evaluate import architectures, episodes
 from overnight.guest.train import Env
 from overnight.records.codec import decode, dumps
+from overnight.records.env import EnvSpec
 from overnight.records.order import RunOrder
-from overnight.records.schema import field_sentences
 from overnight.rl.envs import batched
+from overnight.rl.moments import Moments
 
 jax = pytest.importorskip("jax")
 
+from overnight.rl.networks import mlp  # noqa: E402
 from overnight.rl.trainers import ppo  # noqa: E402 - it imports JAX
 
 FAST = {
@@ -148,7 +149,7 @@ def test_before_the_first_step_the_policy_is_its_own_old_self() -> None:
 
 def test_the_value_loss_is_half_the_mean_squared_error_of_the_counted_steps() -> None:
     found = rollout(terminates=True)
-    values = ppo.mlp(NET.critic, found.observations, np.tanh)[..., 0]
+    values = mlp(NET.critic, found.observations, np.tanh)[..., 0]
     error = np.asarray(ppo.advantages(found, values, 0.99, 0.95))[[0, 1, 3, 4], 0]
     _, metrics = learnt(found)
     assert metrics["value_loss"] == pytest.approx(0.5 * (error**2).mean(), rel=1e-5)
@@ -175,7 +176,7 @@ def test_continuous_actions_have_the_density_of_a_normal_distribution() -> None:
     sizes = ppo.Sizes(1, 2, 16, discrete=False)
     net = ppo.unpack(ppo.initial(np.random.default_rng(0), sizes, -0.5), sizes)
     x = np.ones((1, 1), np.float32)
-    mean = ppo.mlp(net.actor, x, np.tanh)
+    mean = mlp(net.actor, x, np.tanh)
     log_prob, entropy = ppo.log_prob_and_entropy(net, x, mean + np.exp(-0.5), np.tanh, sizes)
     # Each number is one spread away from the mean: -1/2 - log spread - log √(2π), twice.
     assert float(log_prob[0]) == pytest.approx(2 * (-0.5 + 0.5 - 0.9189385), abs=1e-5)
@@ -184,7 +185,7 @@ def test_continuous_actions_have_the_density_of_a_normal_distribution() -> None:
 
 def test_running_moments_are_those_of_all_samples_together() -> None:
     samples = np.random.default_rng(0).normal(3, 2, (1000, 2))
-    moments = ppo.Moments(2)
+    moments = Moments(2)
     for part in np.split(samples, [10, 500]):
         moments.absorb(part)
     np.testing.assert_allclose(moments.mean, samples.mean(0), atol=1e-5)
@@ -206,16 +207,6 @@ def test_normalised_observations_have_no_mean_and_a_spread_of_one() -> None:
 
 def test_a_rollout_stops_inside_when_the_training_is_over() -> None:
     assert sampler(terminates=True).play(NET, lambda: True) is None
-
-
-def test_the_space_file_says_what_the_dataclass_says() -> None:
-    sentences = field_sentences(ppo.Parameters)
-    typed = [(field.name, field.default, sentences[field.name]) for field in fields(ppo.Parameters)]
-    assert [(one.name, one.default, one.says) for one in space("ppo").parameters] == typed
-    kinds = {"choice": str, "float": float, "int": int, "bool": bool}
-    for one in space("ppo").parameters:
-        assert type(one.default) is kinds[one.type], one.name
-        assert one.type != "choice" or set(one.choices) == set(ppo.JAX) == set(ppo.NUMPY)
 
 
 @pytest.mark.parametrize(
@@ -351,7 +342,16 @@ def test_sigterm_ends_a_run_with_a_policy_and_without_an_error(ordered: Start) -
 
 
 def test_an_environment_that_does_not_fit_ends_the_run_with_one_sentence(ordered: Start) -> None:
-    process = start(ordered("cards", 512, env="Blackjack-v1"))
+    process = start(ordered("nothing", 512, env="NoSuchThing-v0"))
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert said.splitlines()[-1].startswith("Blackjack-v1 gives observations of Tuple")
+    assert said.splitlines()[-1].startswith("NoSuchThing-v0 cannot be made")
+
+
+def test_observations_that_are_no_block_of_numbers_are_flattened_for_trainer_and_referee_alike(ordered: Start) -> None:
+    folder = ordered("cards", 512, env="Blackjack-v1")
+    process = start(folder)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    policy = architectures.load(folder / "out" / "policy")
+    assert len(episodes.play(EnvSpec(backend="gymnasium", id="Blackjack-v1"), policy, range(20), lanes=4)) == 20

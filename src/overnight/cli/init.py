@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from overnight.cli.options import HERE, Candidates, Dir, EnvSteps, Hours, Json, Plants, verb_app
+from overnight.cli.options import HERE, Candidates, Dir, EnvSteps, Hours, Json, Plants, Trainer, verb_app
 from overnight.cli.output import data, say
 
 app = verb_app("Draft a study.")
@@ -23,6 +23,7 @@ def init(
     env_steps: EnvSteps = None,
     candidates: Candidates = None,
     plants: Plants = False,
+    trainer: Trainer = None,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -31,7 +32,8 @@ def init(
     Nothing is trained and nothing of yours is changed: the draft lies in `.overnight/`, which git ignores.
     What was neither stated nor proven by a file stays `unknown` in the contract until you say it.
 
-    Examples: `overnight init CartPole-v1 --hours 8`, `overnight init . --env MyEnv-v0`
+    Examples: `overnight init CartPole-v1 --hours 8`, `overnight init Pendulum-v1 --trainer sac`,
+    `overnight init . --env MyEnv-v0`
     """
     from overnight.admission import next_action, read_terms
     from overnight.begin import Place, begin_env, begin_repository
@@ -49,6 +51,7 @@ def init(
         env_steps=env_steps,
         candidates=candidates,
         plants=plants,
+        trainer=trainer,
     )
     begin = begin_repository if is_repository else begin_env
     begun = begin(machine, Place(project.resolve(), task, study), stated)

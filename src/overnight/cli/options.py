@@ -19,6 +19,9 @@ Candidates = Annotated[int | None, typer.Option(help="How many candidates may be
 Plants = Annotated[
     bool, typer.Option("--plants", help="Plant a placebo and a cheat among the candidates, to test the judge.")
 ]
+Trainer = Annotated[
+    str | None, typer.Option(help="The built-in trainer: ppo (default); sac for continuous actions; dqn for a list.")
+]
 HERE = Path()
 
 

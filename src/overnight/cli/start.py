@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overnight.cli.options import HERE, Candidates, Dir, EnvSteps, Hours, Json, Plants, active, login, verb_app
+from overnight.cli.options import HERE, Candidates, Dir, EnvSteps, Hours, Json, Plants, Trainer, active, login, verb_app
 from overnight.cli.output import data, say
 from overnight.cli.progress import Progress
 
@@ -36,6 +36,7 @@ def start(
     candidates: Candidates = None,
     plants: Plants = False,
     yes: Annotated[bool, typer.Option("--yes", help="Approve a newly drafted study unattended, then start.")] = False,
+    trainer: Trainer = None,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -53,7 +54,9 @@ def start(
     from overnight.contract.draft import Stated
 
     if target is not None and not (folder / target).is_dir():
-        stated = Stated(env=target, hours=hours, env_steps=env_steps, candidates=candidates, plants=plants)
+        stated = Stated(
+            env=target, hours=hours, env_steps=env_steps, candidates=candidates, plants=plants, trainer=trainer
+        )
         _draft(folder, stated, yes=yes)
     machine, at = active(folder)
     progress = Progress()

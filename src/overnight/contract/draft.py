@@ -21,6 +21,8 @@ class EnvFacts:
 
     max_episode_steps: int | None = None
     reward_threshold: float | None = None
+    actions: str | None = None
+    """The kind of its actions, as `contract.trainers.ACTIONS` calls them."""
     proven: bool = False
 
 
@@ -35,6 +37,7 @@ class Stated:
     metric: str | None = None
     candidates: int | None = None
     plants: bool = False
+    trainer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,14 @@ from overnight.errors import UserError, did_you_mean
 from overnight.records.codec import loads
 from overnight.records.space import Space
 
-BUILT_IN = ("ppo",)
+BUILT_IN = ("ppo", "sac", "dqn")
+DEFAULT = "ppo"
+ACTIONS: dict[str, tuple[str, ...]] = {
+    "ppo": ("one list", "several lists", "bounded numbers", "numbers"),
+    "sac": ("bounded numbers",),
+    "dqn": ("one list",),
+}
+"""The kinds of action that each trainer can learn to choose."""
 
 
 def command(trainer: str) -> tuple[str, ...]:
@@ -17,9 +24,24 @@ def command(trainer: str) -> tuple[str, ...]:
 def space(trainer: str) -> Space:
     """The declared space of a built-in trainer."""
     if trainer not in BUILT_IN:
-        raise UserError("trainer", f"is {trainer[:80]!r}, which is not built in", hint=did_you_mean(trainer, BUILT_IN))
+        raise _not_built_in(trainer)
     name = f"{trainer}.space.json"
     return loads(Space, files("overnight.rl.trainers").joinpath(name).read_bytes(), where=name)
+
+
+def check_actions(trainer: str, actions: str | None) -> None:
+    """Refuse a trainer that cannot learn this kind of action; None is a kind that is not known yet."""
+    if trainer not in ACTIONS:
+        raise _not_built_in(trainer)
+    if actions is not None and actions not in ACTIONS[trainer]:
+        able = [name for name in BUILT_IN if actions in ACTIONS[name]]
+        hint = f"these can: {', '.join(able)}" if able else "none of the built-in trainers can; bring your own"
+        raise UserError("--trainer", f"{trainer} cannot learn actions that are {actions}", hint=hint)
+
+
+def _not_built_in(trainer: str) -> UserError:
+    hint = did_you_mean(trainer, BUILT_IN) or f"built in are {', '.join(BUILT_IN)}"
+    return UserError("trainer", f"is {trainer[:80]!r}, which is not built in", hint=hint)
 
 
 def trainer_of(command_words: tuple[str, ...]) -> str | None:

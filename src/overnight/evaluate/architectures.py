@@ -6,12 +6,13 @@ each output, `layer0.bias`, and so on, all float32; the activation stands after 
 the last. With a normaliser, `obs_mean` and `obs_scale` give
 `clip((observation - obs_mean) * obs_scale, -normalizer_clip, normalizer_clip)`.
 
-Actions are greedy: the index of the greatest score, or the mean. Does not: clip an action to its
-space, add a space's first action to an index, or restore an action's shape; the referee does.
+Actions are greedy: the number of the greatest score, of each list where there are several; or the
+mean; or, under the head `squashed`, `tanh(mean) * action_scale + action_shift`. Does not: clip an action to its
+space, or restore an action's shape; the referee does.
 """
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ def load(folder: Path) -> Act:
     layers = _layers(tensors, spec)
     normalise = _normaliser(tensors, spec)
     activate = np.tanh if spec.activation == "tanh" else _relu
+    choose = _head(tensors, spec)
 
     def act(observations: NDArray[Any], reset_mask: NDArray[np.bool_]) -> NDArray[Any]:
         x = _flat(observations, spec)
@@ -51,8 +53,7 @@ def load(folder: Path) -> Act:
             x = normalise(x)
             for weight, bias in layers[:-1]:
                 x = activate(x @ weight + bias)
-            out: NDArray[Any] = x @ layers[-1][0] + layers[-1][1]
-        return out.argmax(axis=1) if spec.head == "categorical" else out
+            return choose(x @ layers[-1][0] + layers[-1][1])
 
     return act
 
@@ -83,6 +84,8 @@ def _check_names(tensors: Tensors, spec: PolicySpec) -> None:
     needed = {f"layer{i}.{part}" for i in range(depth) for part in ("weight", "bias")}
     if spec.normalizer:
         needed |= {"obs_mean", "obs_scale"}
+    if spec.head == "squashed":
+        needed |= {"action_scale", "action_shift"}
     if missing := sorted(needed - tensors.keys()):
         raise UserError(WEIGHTS, f"has no array `{missing[0]}`, which `{POLICY}` asks for")
     if extra := sorted(tensors.keys() - needed):
@@ -104,6 +107,21 @@ def _normaliser(tensors: Tensors, spec: PolicySpec) -> Callable[[NDArray[np.floa
     mean, scale = _array(tensors, "obs_mean", shape), _array(tensors, "obs_scale", shape)
     clip = np.float32(spec.normalizer_clip)
     return lambda x: np.clip((x - mean) * scale, -clip, clip)
+
+
+def _head(tensors: Tensors, spec: PolicySpec) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """From what the last layer gives to the greedy action."""
+    if spec.head == "gaussian":
+        return lambda out: out
+    if spec.head == "squashed":
+        shape = (spec.action_size or 0,)
+        scale, shift = _array(tensors, "action_scale", shape), _array(tensors, "action_shift", shape)
+        return lambda out: np.tanh(out) * scale + shift
+    firsts = np.array(spec.firsts or (0,) * max(len(spec.lists), 1))
+    if len(spec.lists) <= 1:
+        return lambda out: out.argmax(axis=1) + firsts[0]
+    borders = list(accumulate(spec.lists[:-1]))
+    return lambda out: np.stack([part.argmax(axis=1) for part in np.split(out, borders, axis=1)], axis=1) + firsts
 
 
 def _array(tensors: Tensors, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -32,6 +32,7 @@ def describe(env_id: str) -> dict[str, object]:
         "proven": True,
         "max_episode_steps": spec.max_episode_steps,
         "reward_threshold": spec.reward_threshold,
+        "actions": _actions(env_id),
     }
 
 
@@ -51,6 +52,23 @@ def _import(module: str) -> dict[str, object] | None:
 
 def _missing(why: str, hint: str) -> dict[str, object]:
     return {"proven": False, "missing": True, "why": why, "hint": hint}
+
+
+def _actions(env_id: str) -> str | None:
+    """The kind of its actions, or None where it cannot be made here or has actions of a kind of its own."""
+    import gymnasium
+
+    try:
+        space = gymnasium.make(env_id).action_space
+    except Exception:  # noqa: BLE001 - a stranger's constructor may raise anything, and then nothing is proven
+        return None
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return "one list"
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        return "several lists"
+    if isinstance(space, gymnasium.spaces.Box):
+        return "bounded numbers" if space.is_bounded() else "numbers"
+    return None
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Episode(NamedTuple):
 
 
 def make(spec: EnvSpec, *, render: bool = False) -> Any:  # noqa: ANN401 - Gymnasium's environments are generic
-    """Build the environment from installed packages."""
+    """Build the environment from installed packages; observations that are not one block of numbers are flattened."""
     import gymnasium
 
     options: dict[str, Any] = dict(spec.kwargs)
@@ -40,7 +40,9 @@ def make(spec: EnvSpec, *, render: bool = False) -> Any:  # noqa: ANN401 - Gymna
         options["max_episode_steps"] = spec.max_episode_steps
     if render:
         options["render_mode"] = "rgb_array"
-    return gymnasium.make(spec.id, **options)
+    made = gymnasium.make(spec.id, **options)
+    plain = isinstance(made.observation_space, gymnasium.spaces.Box)
+    return made if plain else gymnasium.wrappers.FlattenObservation(made)
 
 
 def play(spec: EnvSpec, policy: Policy, seeds: Sequence[int], *, lanes: int) -> list[Episode]:
@@ -98,6 +100,13 @@ def checked(actions: Any, space: Any, lanes: int, *, clip: bool) -> Any:  # noqa
         found = found.reshape((lanes, *space.shape))  # a flat action is the same action
     if found.shape != (lanes, *space.shape):
         raise PolicyError(f"The policy returned actions of shape {found.shape}, not {(lanes, *space.shape)}.")
+    if hasattr(space, "nvec"):
+        if (
+            not np.issubdtype(found.dtype, np.integer)
+            or ((found < space.start) | (found >= space.start + space.nvec)).any()
+        ):
+            raise PolicyError(f"The policy returned an action outside {space}.")
+        return found.astype(space.dtype)
     found = found.astype(space.dtype)
     return np.clip(found, space.low, space.high) if clip else found
 

@@ -11,6 +11,9 @@ candidate's code, so that this works where Overnight is not installed.
         training.report(env_steps, episodic_return=21.5)
     training.save_policy(write)             # `write(folder)` fills an empty folder
 
+A training that can go on after a kill asks for `training.checkpoint()` when it begins, calls
+`training.resume` with what it finds there, and calls `training.save_checkpoint` on the way.
+
 Import this module first: where `ready` is never called, time counts from that import on.
 
 Does not: enforce anything. The supervisor holds the hard limit, and nothing written here but
@@ -118,7 +121,7 @@ class Training:
         self.stopping = False
         self._wall_zero = _STARTED
         self._cpu_zero = 0.0
-        self._last_lap: float | None = None
+        self._asked: list[float] = []
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._finish)
 
@@ -131,9 +134,29 @@ class Training:
         self._cpu_zero = time.process_time()
         (self.out / "ready").write_text(json.dumps(facts) + "\n" if facts else "", encoding="utf-8")
 
+    def resume(self, env_steps: int, *, wall_seconds: float, cpu_seconds: float) -> None:
+        """Go on where a checkpoint was written; call it after `ready`.
+
+        What the checkpoint had spent counts as spent, and the metrics that were reported
+        after it are dropped, because they will be reported again.
+        """
+        self._wall_zero -= wall_seconds
+        self._cpu_zero -= cpu_seconds
+        reported = self.out / "metrics.jsonl"
+        if reported.exists():
+            lines = reported.read_bytes().splitlines(keepends=True)
+            kept = [line for line in lines if line.endswith(b"\n") and json.loads(line)["env_steps"] <= env_steps]
+            fresh = reported.with_name(".metrics.jsonl")
+            fresh.write_bytes(b"".join(kept))
+            fresh.rename(reported)
+
     def wall_seconds(self) -> float:
         """Seconds since `ready`."""
         return time.monotonic() - self._wall_zero
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of this process and its threads since `ready`."""
+        return time.process_time() - self._cpu_zero
 
     def share(self, env_steps: int) -> float:
         """The spent share of the budget, from 0 to 1, in the order's own unit.
@@ -144,7 +167,7 @@ class Training:
         if budget.unit == "env_steps":
             used: float = env_steps
         elif budget.unit == "cpu_seconds":
-            used = time.process_time() - self._cpu_zero
+            used = self.cpu_seconds()
         else:
             used = self.wall_seconds()
         return min(max(used / budget.amount, 0.0), 1.0)
@@ -157,14 +180,16 @@ class Training:
         """Whether one more lap fits into the budget; ask once before each lap.
 
         A budget of steps is exact: `lap_steps` more must not exceed it. In a budget of
-        time, the next lap is taken to be as long as the last one was.
+        time, the next lap is taken to be as long as the last one was; only the first lap says
+        nothing about the second, because programs are compiled in it.
         """
         if self.spent(env_steps):
             return False
         if self.order.budget.unit == "env_steps":
             return env_steps + lap_steps <= self.order.budget.amount
         now = self.share(env_steps)
-        lap, self._last_lap = 0.0 if self._last_lap is None else now - self._last_lap, now
+        lap = now - self._asked[-1] if len(self._asked) > 1 else 0.0
+        self._asked = [*self._asked[-1:], now]
         return now + lap <= 1.0
 
     def report(self, env_steps: int, **numbers: float) -> None:
@@ -182,15 +207,26 @@ class Training:
         Where `write` fails, the policy that was there stays. A process that is killed
         between the two renames leaves the old policy under a name that begins `.policy-`.
         """
-        fresh = Path(tempfile.mkdtemp(prefix=".policy-", dir=self.out))
-        gone = fresh.with_name(fresh.name + "-old")
-        policy = self.out / "policy"
+        self._replace("policy", write)
+
+    def checkpoint(self) -> Path | None:
+        """The folder of the last checkpoint, or None where a training begins."""
+        found = self.out / "checkpoint"
+        return found if found.is_dir() else None
+
+    def save_checkpoint(self, write: Callable[[Path], None]) -> None:
+        """Put a new checkpoint in the place of the last one, as `save_policy` does with a policy."""
+        self._replace("checkpoint", write)
+
+    def _replace(self, name: str, write: Callable[[Path], None]) -> None:
+        fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self.out))
+        gone, place = fresh.with_name(fresh.name + "-old"), self.out / name
         try:
             fresh.chmod(0o755)
             write(fresh)
-            if policy.exists():
-                policy.rename(gone)
-            fresh.rename(policy)
+            if place.exists():
+                place.rename(gone)
+            fresh.rename(place)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise

@@ -23,14 +23,19 @@ class PolicySpec:
     """The registered architecture of the weights."""
     activation: Literal["tanh", "relu"] | None = None
     """The non-linearity after every hidden layer."""
-    head: Literal["categorical", "gaussian"] | None = None
-    """What the last layer gives: one score for each action, or the mean of a continuous action."""
+    head: Literal["categorical", "gaussian", "squashed"] | None = None
+    """What the last layer gives: one score for each action, the mean of a continuous action, or that mean before
+    `tanh`, which is multiplied by `action_scale` and shifted by `action_shift`."""
     observation_size: Width | None = None
     """Numbers in one flattened observation."""
     action_size: Width | None = None
     """Actions to choose from, or numbers in one flattened continuous action."""
     hidden: Annotated[tuple[Width, ...], Items(0, 16)] = ()
     """The width of each hidden layer."""
+    lists: Annotated[tuple[Width, ...], Items(0, 64)] = ()
+    """For a categorical action that is chosen from several lists: their lengths, which add up to `action_size`."""
+    firsts: Annotated[tuple[int, ...], Items(0, 64)] = ()
+    """For a categorical action: the number of the first action of each list; 0 where nothing is said."""
     normalizer: bool = False
     """Whether observations are shifted by `obs_mean` and multiplied by `obs_scale`, both frozen."""
     normalizer_clip: Annotated[float, Above(0)] = 10.0
@@ -40,6 +45,11 @@ class PolicySpec:
 
     def __post_init__(self) -> None:
         """Ask of each kind what it needs, and refuse what belongs to the other."""
+        if self.lists and (self.head != "categorical" or sum(self.lists) != self.action_size):
+            needed = f"they must add up to the {self.action_size} scores of a categorical head"
+            raise Misfit(("lists",), f"are {list(self.lists)}, but {needed}")
+        if self.firsts and (self.head != "categorical" or len(self.firsts) != max(len(self.lists), 1)):
+            raise Misfit(("firsts",), f"are {list(self.firsts)}, but one is needed for each list of a categorical head")
         if self.kind == "code":
             if self.entry is None:
                 raise Misfit(("entry",), "is missing, but a policy of kind `code` needs it")

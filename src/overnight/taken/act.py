@@ -47,10 +47,21 @@ def load_weights(where: Path, spec: dict[str, Any]) -> Callable[..., Any]:
         for weight, bias in layers[:-1]:
             x = x @ weight + bias
             x = np.tanh(x) if spec["activation"] == "tanh" else np.maximum(x, np.float32(0))
-        out = x @ layers[-1][0] + layers[-1][1]
-        return int(out.argmax()) if spec["head"] == "categorical" else out[0]
+        out = (x @ layers[-1][0] + layers[-1][1])[0]
+        if spec["head"] == "squashed":
+            return np.tanh(out) * arrays["action_scale"] + arrays["action_shift"]
+        return choose(out, spec) if spec["head"] == "categorical" else out
 
     return policy
+
+
+def choose(scores: Any, spec: dict[str, Any]) -> Any:
+    """The action of the greatest score, or one of each list where an action is chosen from several."""
+    lists = spec.get("lists") or [len(scores)]
+    firsts = spec.get("firsts") or [0] * len(lists)
+    parts = np.split(scores, np.cumsum(lists)[:-1])
+    chosen = [int(part.argmax()) + first for part, first in zip(parts, firsts, strict=True)]
+    return chosen[0] if len(chosen) == 1 else np.array(chosen)
 
 
 def load_code(where: Path, entry: str) -> Callable[..., Any]:
@@ -83,6 +94,8 @@ def fit(action: Any, space: Any, clip: bool = True) -> Any:
     """An action as the environment takes it: a whole number, or numbers of its shape within its bounds."""
     if hasattr(space, "n"):
         return int(action)
+    if hasattr(space, "nvec"):
+        return np.asarray(action, space.dtype).reshape(space.shape)
     found = np.asarray(action, np.float32).reshape(space.shape).astype(space.dtype)
     return np.clip(found, space.low, space.high) if clip else found
 
@@ -111,6 +124,8 @@ def main() -> int:
     if spec.get("max_episode_steps") is not None:
         options["max_episode_steps"] = spec["max_episode_steps"]
     environment = gymnasium.make(spec["id"], **options)
+    if not isinstance(environment.observation_space, gymnasium.spaces.Box):
+        environment = gymnasium.wrappers.FlattenObservation(environment)
     policy, right = load(HERE), 0
     for episode in expected["episodes"]:
         found = play(environment, policy, episode["seed"], spec.get("clip_actions", True))

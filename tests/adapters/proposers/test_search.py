@@ -126,7 +126,7 @@ def test_published_settings_come_first_and_the_tasks_own_before_the_others() -> 
         proposal = ask(seen)
         first.append(proposal.hypothesis.split("published ")[1].split(" setting")[0])
         seen = tell(seen, proposal, gain=-1.0)
-    assert first == ["Acrobot", "CartPole", "MountainCar", "Pendulum", "Swimmer", "MuJoCo"]
+    assert first == ["Acrobot", "CartPole", "MountainCar", "Pendulum", "Swimmer", "MuJoCo", "BipedalWalker"]
     assert "drawn" in ask(seen).hypothesis
 
 

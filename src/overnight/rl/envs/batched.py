@@ -76,8 +76,17 @@ class Batch:
         # EnvPool's spaces are those of one environment, Gymnasium's are of all of them.
         one = "" if backend == "envpool" else "single_"
         self._actions = getattr(made, f"{one}action_space")
-        self.discrete, self.action_size = _actions(self._actions, spec.id)
-        """Whether actions are chosen from a list, and its length or the numbers in one action."""
+        self.choices = _choices(self._actions, spec.id)
+        """The lengths of the lists from which an action is chosen: one, several, or none where it is numbers."""
+        self.firsts = tuple(map(int, np.atleast_1d(self._actions.start))) if self.choices else ()
+        """The number of the first action in each list, which is not always 0."""
+        self.discrete = bool(self.choices)
+        """Whether actions are chosen from lists."""
+        self.action_size = sum(self.choices) or int(np.prod(self._actions.shape))
+        """The length of all lists together, or the numbers in one action."""
+        several = (len(self.choices),) if len(self.choices) > 1 else ()
+        self.no_action = np.zeros(several, np.int32) if self.discrete else np.zeros(self.action_size, np.float32)
+        """One action of the shape and type in which a trainer keeps them."""
         self.observation_size = _observation_size(getattr(made, f"{one}observation_space"), spec.id)
         """Numbers in one flattened observation."""
 
@@ -88,7 +97,7 @@ class Batch:
         return self._flat(found[0])
 
     def step(self, actions: NDArray[Any]) -> Step:
-        """Take one action in every environment: whole numbers `[N]`, or numbers `[N, K]`."""
+        """Take one action in every environment: whole numbers `[N]` or `[N, lists]`, or numbers `[N, K]`."""
         fresh = self.resetting
         observations, rewards, terminated, truncated, _ = self._made.step(self._fitted(actions))
         found = Step(
@@ -100,6 +109,11 @@ class Batch:
         self.resetting = found.terminated | found.truncated
         return found
 
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The least and the greatest number at each place of a flattened continuous action."""
+        low, high = (np.asarray(end, np.float32).ravel() for end in (self._actions.low, self._actions.high))
+        return low, high
+
     def close(self) -> None:
         """Let the environments go."""
         self._made.close()
@@ -109,7 +123,8 @@ class Batch:
 
     def _fitted(self, actions: NDArray[Any]) -> NDArray[Any]:
         if self.discrete:
-            return actions.astype(np.int32 if self.backend == "envpool" else np.int64)
+            first = self.firsts[0] if len(self.firsts) == 1 else np.array(self.firsts)
+            return (actions + first).astype(np.int32 if self.backend == "envpool" else np.int64)
         space = self._actions
         shaped = actions.reshape(self.num_envs, *space.shape).astype(space.dtype)
         return np.clip(shaped, space.low, space.high) if self._clip else shaped
@@ -166,7 +181,10 @@ def _in_gymnasium(spec: Spec, count: int) -> Any:  # noqa: ANN401
         options["max_episode_steps"] = spec.max_episode_steps
 
     def one() -> gymnasium.Env[Any, Any]:
-        return gymnasium.make(spec.id, disable_env_checker=True, **options)
+        made = gymnasium.make(spec.id, disable_env_checker=True, **options)
+        # What is not one block of numbers is flattened as the referee flattens it: one-hot, then end to end.
+        plain = isinstance(made.observation_space, gymnasium.spaces.Box)
+        return made if plain else gymnasium.wrappers.FlattenObservation(made)
 
     try:
         return gymnasium.vector.SyncVectorEnv([one] * count, autoreset_mode=gymnasium.vector.AutoresetMode.NEXT_STEP)
@@ -174,16 +192,18 @@ def _in_gymnasium(spec: Spec, count: int) -> Any:  # noqa: ANN401
         raise UnsupportedEnv(f"{spec.id} cannot be made: {error}") from error
 
 
-def _actions(space: Any, env_id: str) -> tuple[bool, int]:  # noqa: ANN401
-    """Whether there are actions to choose from, and how many; or how many numbers an action has."""
-    if isinstance(space, gymnasium.spaces.Discrete) and space.start == 0:
-        return True, int(space.n)
+def _choices(space: Any, env_id: str) -> tuple[int, ...]:  # noqa: ANN401
+    """The lengths of the lists from which an action is chosen; none where it is numbers."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return (int(space.n),)
+    if isinstance(space, gymnasium.spaces.MultiDiscrete) and space.nvec.ndim == 1:
+        return tuple(int(length) for length in space.nvec)
     if isinstance(space, gymnasium.spaces.Box):
-        return False, int(np.prod(space.shape))
-    raise UnsupportedEnv(f"{env_id} takes actions of {space}, but Discrete from 0 or Box is needed")
+        return ()
+    raise UnsupportedEnv(f"{env_id} takes actions of {space}, but Discrete, MultiDiscrete or Box is needed")
 
 
 def _observation_size(space: Any, env_id: str) -> int:  # noqa: ANN401
-    if isinstance(space, gymnasium.spaces.Box | gymnasium.spaces.Discrete | gymnasium.spaces.MultiBinary):
-        return int(np.prod(space.shape or ()))
-    raise UnsupportedEnv(f"{env_id} gives observations of {space}, but one Box is needed")
+    if isinstance(space, gymnasium.spaces.Box):
+        return int(np.prod(space.shape))
+    raise UnsupportedEnv(f"{env_id} gives observations of {space}, but what Gymnasium can flatten is needed")

@@ -11,23 +11,21 @@ The algorithm and its defaults are CleanRL's `ppo.py`. What differs, and why:
 
 A rollout that would exceed the budget is not started, so 30,000 steps end after 29,696 where a rollout
 has 512; every step of every environment counts, resets too. With a budget of steps, the same order on
-the same machine gives the same weights, bit for bit.
+the same machine gives the same weights, bit for bit, also where it was killed and went on (`course.py`).
 """
 
-import json
 import os
 import sys
 import time
-import warnings
 from collections import namedtuple
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from overnight.guest.train import Training, limit_threads, load, write_tensors
+from overnight.guest.train import Order, Training, limit_threads, load
 
 TRAINING = Training(load()) if __name__ == "__main__" else None
 if TRAINING is not None:
@@ -39,7 +37,13 @@ import jax  # noqa: E402 - the limits above are read by these imports
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
+from overnight.rl import stopwatch  # noqa: E402
+from overnight.rl.course import Course, run  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
+from overnight.rl.files import write_policy  # noqa: E402
+from overnight.rl.moments import CLIP, Moments  # noqa: E402
+from overnight.rl.networks import JAX, NUMPY, Activation, Array, borders, drawer, mlp  # noqa: E402
+from overnight.rl.settings import settings  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,33 +88,24 @@ class Parameters:
     """Whether rewards are divided by the running spread of the discounted return."""
     initial_log_std: float = 0.0
     """Logarithm of the first spread of continuous actions."""
+    checkpoints: int = 0
+    """Parts of the budget after which the whole training is saved, to go on from after a kill; 0 saves none."""
 
 
 METRICS = (
     *("episodic_return", "episodic_length", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction"),
-    *("gradient_norm", "explained_variance", "learning_rate", "steps_per_second"),
+    *("gradient_norm", "explained_variance", "learning_rate", *stopwatch.METRICS),
 )
-CLIP = 10.0  # of normalised observations and rewards
-Array = Any  # of NumPy or of JAX: the same lines serve both
-Activation = Callable[[Array], Array]
 
 
 def parameters(given: Mapping[str, Any]) -> Parameters:
     """The defaults with what the order changes, or the process ends with one sentence."""
-    kinds: dict[str, type] = {field.name: type(field.default) for field in fields(Parameters)}
-    for name, value in given.items():
-        if name not in kinds:
-            sys.exit(f"params: `{name}` is not a parameter of ppo")
-        if type(value) is not kinds[name] and (kinds[name], type(value)) != (float, int):
-            sys.exit(f"params: `{name}` is {value!r}, but {kinds[name].__name__} is needed")
-    return Parameters(**{name: kinds[name](value) for name, value in given.items()})
+    return settings(Parameters, given, trainer="ppo")
 
 
 # The network: actor and critic in one flat vector, which NumPy and JAX see as layers.
 
 Net = namedtuple("Net", "actor critic log_std")
-NUMPY: dict[str, Activation] = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}
-JAX: dict[str, Activation] = {"tanh": jnp.tanh, "relu": lambda x: jnp.maximum(x, 0)}
 
 
 class Sizes(NamedTuple):
@@ -120,6 +115,8 @@ class Sizes(NamedTuple):
     action: int
     hidden: int
     discrete: bool
+    lists: tuple[int, ...] = ()
+    """The lengths of the lists of a discrete action, where it is chosen from more than one."""
 
     def layers(self) -> tuple[tuple[int, int], ...]:
         """Rows and columns of each layer: three of the actor, then three of the critic."""
@@ -144,13 +141,6 @@ def initial(rng: np.random.Generator, sizes: Sizes, log_std: float) -> Array:
         q = q * np.sign(np.diag(r))
         parts += [gain * (q if rows >= columns else q.T).ravel(), np.zeros(columns)]
     return np.concatenate([*parts, np.full(0 if sizes.discrete else sizes.action, log_std)]).astype(np.float32)
-
-
-def mlp(layers: list[tuple[Array, Array]], x: Array, activate: Activation) -> Array:
-    """Run one tower of the network."""
-    for weight, bias in layers[:-1]:
-        x = activate(x @ weight + bias)
-    return x @ layers[-1][0] + layers[-1][1]
 
 
 # Learning: one compiled call for each rollout of T steps in N environments.
@@ -179,12 +169,22 @@ def advantages(rollout: Rollout, values: Array, gamma: Array, gae_lambda: Array)
     return jax.lax.scan(back, jnp.zeros_like(values[0]), steps, reverse=True)[1]
 
 
+def chosen_from_list(scores: Array, chosen: Array) -> tuple[Array, Array]:
+    """The log-probability of what was chosen from one list, and the entropy of the choice."""
+    logs = jax.nn.log_softmax(scores)
+    return jnp.take_along_axis(logs, chosen[:, None], 1)[:, 0], -(jnp.exp(logs) * logs).sum(-1)
+
+
 def log_prob_and_entropy(net: Net, x: Array, actions: Array, activate: Activation, sizes: Sizes) -> tuple[Array, Array]:
     """How likely the actions are under the policy, and how undecided it is."""
     out = mlp(net.actor, x, activate)
+    if sizes.lists:
+        each = [
+            chosen_from_list(part, actions[:, i]) for i, part in enumerate(jnp.split(out, borders(sizes.lists), axis=1))
+        ]
+        return sum(one for one, _ in each), sum(one for _, one in each)
     if sizes.discrete:
-        logs = jax.nn.log_softmax(out)
-        return jnp.take_along_axis(logs, actions[:, None], 1)[:, 0], -(jnp.exp(logs) * logs).sum(-1)
+        return chosen_from_list(out, actions)
     half_log_tau, z = 0.5 * np.log(2 * np.pi), (actions - out) * jnp.exp(-net.log_std)
     log_prob = (-0.5 * z * z - net.log_std - half_log_tau).sum(-1)
     return log_prob, jnp.full_like(log_prob, (net.log_std + 0.5 + half_log_tau).sum())
@@ -258,39 +258,24 @@ def update(
 # Experience: the policy acts in NumPy, with the statistics of what it has seen.
 
 
-class Moments:
-    """A running mean and variance."""
-
-    def __init__(self, size: int) -> None:
-        self.mean, self.variance, self.count = np.zeros(size), np.ones(size), 1e-4
-
-    def absorb(self, samples: Array) -> None:
-        """Take in samples `[n, size]`, by the formula of Chan and others for two sets."""
-        n, count = len(samples), self.count + len(samples)
-        shift, within = samples.mean(0, dtype=float) - self.mean, samples.var(0, dtype=float) * n
-        self.variance = (self.variance * self.count + within + shift**2 * self.count * n / count) / count
-        self.mean, self.count = self.mean + shift * n / count, count
-
-    def scale(self) -> Array:
-        """What to multiply with for a spread of 1."""
-        return (1 / np.sqrt(self.variance + 1e-8)).astype(np.float32)
-
-
 class Sampler:
     """Plays the environments, and keeps what lasts from one rollout to the next."""
 
     def __init__(self, envs: batched.Batch, p: Parameters, rng: np.random.Generator) -> None:
-        self.envs, self.p, self.rng = envs, p, rng
-        self.observations = envs.reset()
+        self.p, self.rng = p, rng
         self.seen, self.returns = Moments(envs.observation_size), Moments(1)
-        self.running, self.totals = np.zeros(p.num_envs), np.zeros((2, p.num_envs))
         self.finished: list[Array] = []  # return and length of each episode that ended in the last rollout
+        self.env_seconds = 0.0  # spent inside the environments in the last rollout
+        self.enter(envs)
 
-    def normalised(self, observations: Array) -> Array:
-        """Observations as the network sees them."""
-        if not self.p.normalize_observations:
-            return observations
-        return np.clip((observations - self.seen.mean.astype(np.float32)) * self.seen.scale(), -CLIP, CLIP)
+    def enter(self, envs: batched.Batch) -> None:
+        """Begin an episode in every one of these environments."""
+        self.envs, self.observations = envs, envs.reset()
+        self.running, self.totals = np.zeros(self.p.num_envs), np.zeros((2, self.p.num_envs))
+
+    def normaliser(self) -> Callable[[Array], Array]:
+        """What makes observations into what the network sees, with the statistics of this moment."""
+        return self.seen.normaliser() if self.p.normalize_observations else lambda observations: observations
 
     def play(self, net: Net, over: Callable[[], bool]) -> Rollout | None:
         """Play one rollout, or stop inside it and return None when the training is over.
@@ -300,25 +285,29 @@ class Sampler:
         p, envs, shape = self.p, self.envs, (self.p.rollout_steps, self.p.num_envs)
         noise = (self.rng.gumbel if envs.discrete else self.rng.standard_normal)(size=(*shape, envs.action_size))
         observations = np.empty((shape[0] + 1, shape[1], envs.observation_size), np.float32)
-        actions = np.empty(shape if envs.discrete else noise.shape, np.int32 if envs.discrete else np.float32)
+        actions = np.empty((*shape, *envs.no_action.shape), envs.no_action.dtype)
         rewards, terminated, ended, counted = np.empty((4, *shape), np.float32)
-        spread, self.finished = np.exp(net.log_std), []
+        draw, normalise = drawer(envs.choices, np.exp(net.log_std)), self.normaliser()
+        self.finished, self.env_seconds = [], 0.0
         for t in range(shape[0]):
             if over():
                 return None
             observations[t], counted[t] = self.observations, ~envs.resetting
-            out = mlp(net.actor, self.normalised(self.observations), NUMPY[p.activation])
-            actions[t] = (out + noise[t]).argmax(1) if envs.discrete else out + spread * noise[t]
+            out = mlp(net.actor, normalise(self.observations), NUMPY[p.activation])
+            actions[t] = draw(out, noise[t])
+            began = time.perf_counter()
             self.observations, rewards[t], terminated[t], _ = envs.step(actions[t])
+            self.env_seconds += time.perf_counter() - began
             ended[t] = envs.resetting
             self.totals += (rewards[t], counted[t])
-            self.finished += list(self.totals.T[envs.resetting])
-            self.totals[:, envs.resetting] = 0
+            if envs.resetting.any():
+                self.finished += list(self.totals.T[envs.resetting])
+                self.totals[:, envs.resetting] = 0
         observations[-1] = self.observations
         if p.normalize_observations:
             self.seen.absorb(observations[:-1].reshape(-1, envs.observation_size))
         scaled = self._scaled(rewards, ended) if p.normalize_rewards else rewards
-        return Rollout(self.normalised(observations), actions, scaled, terminated, ended, counted)
+        return Rollout(self.normaliser()(observations), actions, scaled, terminated, ended, counted)
 
     def _scaled(self, rewards: Array, ended: Array) -> Array:
         found = np.empty(rewards.shape)
@@ -332,69 +321,80 @@ class Sampler:
 # The training, in the order in which it happens.
 
 
+class State(Course):
+    """Everything that changes while it trains."""
+
+    def __init__(self, order: Order, p: Parameters) -> None:
+        super().__init__(order, num_envs=p.num_envs, checkpoints=p.checkpoints)
+        self.p, envs = p, self.new_envs()
+        lists = envs.choices if len(envs.choices) > 1 else ()
+        self.sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete, lists)
+        weights = initial(self.for_weights, self.sizes, p.initial_log_std)
+        self.learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
+        self.sampler = Sampler(envs, p, self.for_actions)
+
+    def arrays(self) -> dict[str, Array]:
+        """What a checkpoint holds."""
+        learnt = {name: np.asarray(part) for name, part in self.learner._asdict().items()}
+        return learnt | {"seen": self.sampler.seen.packed(), "returns": self.sampler.returns.packed()}
+
+    def take(self, arrays: dict[str, Array]) -> None:
+        """Go on from a checkpoint."""
+        self.learner = Learner(*(arrays[name] for name in Learner._fields))
+        self.sampler.seen.unpack(arrays["seen"])
+        self.sampler.returns.unpack(arrays["returns"])
+
+    def enter(self, envs: batched.Batch) -> None:
+        """Leave the environments for these."""
+        self.sampler.envs.close()
+        self.sampler.enter(envs)
+
+    def save(self, folder: Path) -> None:
+        """Write the policy."""
+        head, firsts = "categorical" if self.sizes.discrete else "gaussian", self.sampler.envs.firsts
+        says = {"head": head, "activation": self.p.activation, "lists": self.sizes.lists, "firsts": firsts}
+        actor = unpack(np.asarray(self.learner.weights), self.sizes).actor
+        write_policy(folder, actor, self.sampler.seen if self.p.normalize_observations else None, {}, **says)
+
+
 def train(training: Training) -> None:
     """Train until the budget is spent, and save after every tenth of it and at the end."""
-    order, p = training.order, parameters(training.order.params)
-    for_envs, *others = np.random.SeedSequence(order.train_seed).spawn(4)
-    for_weights, for_actions, for_shuffles = (np.random.default_rng(seed) for seed in others)
-    seeds = [int(seed >> 1) for seed in for_envs.generate_state(p.num_envs)]
-    envs = batched.make(order.env, seeds, threads=order.cores)
-    sys.stderr.write(f"{envs.why}\n")
-    sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete)
-    weights = initial(for_weights, sizes, p.initial_log_std)
-    learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
+    p = parameters(training.order.params)
+    state = State(training.order, p)
+    sys.stderr.write(f"{state.sampler.envs.why}\n")
     dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
     batch, parts = p.num_envs * p.rollout_steps, min(p.num_minibatches, p.num_envs * p.rollout_steps)
-    training.ready(backend=envs.backend, why=envs.why)  # what compiles from here on is part of the budget
-    sampler = Sampler(envs, p, for_actions)
-    steps, saved, policy = 0, 0.0, partial(save, sampler=sampler, sizes=sizes)
-    while training.has_room(steps, batch):
-        began, share = time.monotonic(), training.share(steps)
-        rollout = sampler.play(unpack(weights, sizes), partial(training.spent, steps))
+    state.begin(training)  # imports are done; what compiles from here on is part of the budget
+    weights, watch = np.asarray(state.learner.weights), stopwatch.Stopwatch(training.order.cores)
+    while training.has_room(state.steps, batch):
+        share = training.share(state.steps)
+        rollout = state.sampler.play(unpack(weights, state.sizes), partial(training.spent, state.steps))
         if rollout is None:
             break  # SIGTERM, or the end of the time
-        steps += batch
-        rate = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
-        shuffles = np.stack([for_shuffles.permutation(batch)[: batch - batch % parts] for _ in range(p.update_epochs)])
-        shuffles = shuffles.reshape(p.update_epochs, parts, -1).astype(np.int32)
-        learner, metrics = update(learner, rollout, shuffles, dials | {"learning_rate": rate}, sizes, p.activation)
-        weights = np.asarray(learner.weights)
+        state.steps += batch
+        watch.environment += state.sampler.env_seconds
+        dials["learning_rate"] = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
+        with watch.learning():
+            shuffles = minibatches(state.for_updates, batch, parts, p.update_epochs)
+            state.learner, metrics = update(state.learner, rollout, shuffles, dials, state.sizes, p.activation)
+            weights = np.asarray(state.learner.weights)  # waits until the update is done
         if not np.isfinite(weights).all():
-            sys.exit(f"The training diverged: after {steps:,} steps the weights are not finite")
-        episodes = np.mean(sampler.finished, axis=0) if sampler.finished else (np.nan, np.nan)
-        numbers = (*episodes, *np.asarray(metrics), rate, batch / (time.monotonic() - began))
-        training.report(steps, **dict(zip(METRICS, numbers, strict=True)))
-        if training.share(steps) >= saved + 0.1:
-            saved = training.share(steps)
-            training.save_policy(partial(policy, weights=weights))
-    if steps == 0:
+            sys.exit(f"The training diverged: after {state.steps:,} steps the weights are not finite")
+        episodes = np.mean(state.sampler.finished, axis=0) if state.sampler.finished else (np.nan, np.nan)
+        numbers = (*episodes, *np.asarray(metrics), dials["learning_rate"], *watch.lap(batch))
+        training.report(state.steps, **dict(zip(METRICS, numbers, strict=True)))
+        state.keep(training)
+    if state.steps == 0:
         sys.stderr.write(f"The budget ended before the first rollout of {batch:,} steps: the policy is untrained.\n")
-    training.save_policy(partial(policy, weights=weights))
-    envs.close()
+    training.save_policy(state.save)
+    state.sampler.envs.close()
 
 
-def save(folder: Path, *, weights: Array, sampler: Sampler, sizes: Sizes) -> None:
-    """Write the policy as a registered architecture: no code of ours is needed to run it."""
-    head = "categorical" if sizes.discrete else "gaussian"
-    spec: dict[str, object] = {"schema": "overnight/policy/1", "kind": "weights", "architecture": "mlp", "head": head}
-    spec |= {"activation": sampler.p.activation, "hidden": [sizes.hidden, sizes.hidden]}
-    spec |= {"observation_size": sizes.observation, "action_size": sizes.action}
-    spec |= {"normalizer": sampler.p.normalize_observations, "normalizer_clip": CLIP}
-    seen = sampler.seen
-    arrays: dict[str, Array] = {"obs_mean": seen.mean, "obs_scale": seen.scale()} if spec["normalizer"] else {}
-    for i, (weight, bias) in enumerate(unpack(weights, sizes).actor):
-        arrays |= {f"layer{i}.weight": weight, f"layer{i}.bias": bias}
-    (folder / "policy.json").write_text(json.dumps(spec, indent=2) + "\n")
-    tensors = {name: ("F32", array.shape, array.astype("<f4").tobytes()) for name, array in arrays.items()}
-    write_tensors(folder / "model.safetensors", tensors)
+def minibatches(rng: np.random.Generator, batch: int, parts: int, epochs: int) -> Array:
+    """The samples of each minibatch of each epoch; what does not divide is left out, each time anew."""
+    shuffles = np.stack([rng.permutation(batch)[: batch - batch % parts] for _ in range(epochs)])
+    return shuffles.reshape(epochs, parts, -1).astype(np.int32)
 
 
 if TRAINING is not None:
-    if TRAINING.order.compile_cache is not None:
-        jax.config.update("jax_compilation_cache_dir", TRAINING.order.compile_cache)  # type: ignore[no-untyped-call]
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # type: ignore[no-untyped-call]
-        warnings.filterwarnings("ignore", "Error .* persistent compilation cache")  # it may be read-only
-    try:
-        train(TRAINING)
-    except batched.UnsupportedEnv as error:
-        sys.exit(str(error))
+    run(train, TRAINING)

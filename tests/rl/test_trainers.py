@@ -1,0 +1,193 @@
+"""What every built-in trainer keeps: its space file, its seed, its budget, its checkpoints and its policy."""
+
+import importlib
+import json
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from overnight.contract.trainers import BUILT_IN, space
+from overnight.evaluate import architectures
+from overnight.guest.train import Budget, Env, Order, Training
+from overnight.records.schema import field_sentences
+
+jax = pytest.importorskip("jax")
+
+from overnight.rl.networks import JAX, NUMPY, mlp  # noqa: E402 - they import JAX
+from overnight.rl.settings import prepare_device  # noqa: E402
+from overnight.rl.stopwatch import Stopwatch  # noqa: E402
+
+SMALL: dict[str, dict[str, Any]] = {
+    "ppo": {"hidden_units": 16, "rollout_steps": 32, "normalize_observations": True, "normalize_rewards": True},
+    "sac": {"hidden_units": 16, "batch_size": 16, "random_steps": 128, "normalize_observations": True},
+    "dqn": {"hidden_units": 16, "batch_size": 16, "random_steps": 128, "normalize_observations": True},
+}
+ENV = {"ppo": "CartPole-v1", "sac": "Pendulum-v1", "dqn": "CartPole-v1"}
+
+
+class Pick(gymnasium.Env[Any, Any]):
+    """Shows two numbers, and rewards the choice of the same ones from two lists."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 2.0, (2,))
+    action_space = gymnasium.spaces.MultiDiscrete([2, 3])
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.shown = self.np_random.integers(0, (2, 3))
+        return self.shown.astype(np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        reward = float((action == self.shown).sum())
+        self.shown = self.np_random.integers(0, (2, 3))
+        return self.shown.astype(np.float32), reward, False, False, {}
+
+
+gymnasium.register("overnight-tests/Pick-v0", lambda **_: Pick(), max_episode_steps=20)
+
+
+@pytest.fixture(autouse=True)
+def _handler_comes_back() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def module(trainer: str) -> Any:
+    return importlib.import_module(f"overnight.rl.trainers.{trainer}")
+
+
+def order(trainer: str, amount: float, *, unit: str = "env_steps", env: str = "", **params: Any) -> Order:
+    which = Env("gymnasium", env or ENV[trainer], {}, None, clip_actions=True)
+    return Order("r-0001", which, 2**63 + 5, Budget(unit, amount), SMALL[trainer] | params, 1, "cpu", None)
+
+
+Trained = Callable[..., Path]
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Trained:
+    """Train in this process, and return the folder of what came out."""
+
+    def train(name: str, trainer: str, amount: float, *, begin: Path | None = None, **more: Any) -> Path:
+        out = tmp_path / name
+        out.mkdir()
+        if begin is not None:
+            shutil.copytree(begin / "checkpoint", out / "checkpoint")
+            shutil.copy(begin / "metrics.jsonl", out)
+        module(trainer).train(Training(order(trainer, amount, **more), out))
+        return out
+
+    return train
+
+
+def weights(out: Path) -> bytes:
+    return (out / "policy" / "model.safetensors").read_bytes()
+
+
+def lines(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("trainer", BUILT_IN)
+def test_the_space_file_says_what_the_dataclass_says(trainer: str) -> None:
+    config, listed = module(trainer).Parameters, space(trainer)
+    sentences = field_sentences(config)
+    typed = [(field.name, field.default, sentences[field.name]) for field in fields(config)]
+    assert listed.trainer == trainer
+    assert [(one.name, one.default, one.says) for one in listed.parameters] == typed
+    kinds = {"choice": str, "float": float, "int": int, "bool": bool}
+    for one in listed.parameters:
+        assert type(one.default) is kinds[one.type], one.name
+        assert one.type != "choice" or set(one.choices) == set(JAX) == set(NUMPY)
+
+
+@pytest.mark.parametrize("trainer", ["sac", "dqn"])
+def test_two_runs_of_one_order_give_the_same_weights_within_the_budget(trained: Trained, trainer: str) -> None:
+    one, two = (trained(name, trainer, 400) for name in ("one", "two"))
+    assert weights(one) == weights(two)
+    assert lines(one)[-1]["env_steps"] == 384  # laps of 64
+    assert set(lines(one)[0]) == {"env_steps", "wall_seconds", *module(trainer).METRICS}
+    assert lines(one)[-1]["learner_share"] > 0
+
+
+@pytest.mark.parametrize(("trainer", "amount"), [("ppo", 1024), ("sac", 512), ("dqn", 512)])
+def test_a_run_that_goes_on_from_a_checkpoint_ends_as_if_it_had_never_stopped(
+    trained: Trained, trainer: str, amount: int
+) -> None:
+    whole = trained("whole", trainer, amount, checkpoints=2)
+    facts = json.loads((whole / "checkpoint" / "facts.json").read_text())
+    assert facts["steps"] == amount // 2
+    gone_on = trained("gone on", trainer, amount, begin=whole, checkpoints=2)
+    assert weights(gone_on) == weights(whole)
+    steps = [line["env_steps"] for line in lines(gone_on)]
+    assert steps == sorted(set(steps))
+    assert lines(gone_on)[-1]["wall_seconds"] > facts["wall_seconds"]
+
+
+def test_checkpoints_change_nothing_before_the_first_of_them(trained: Trained) -> None:
+    with_one, without = trained("with", "ppo", 1024, checkpoints=2), trained("without", "ppo", 1024)
+    differ = [a["policy_loss"] != b["policy_loss"] for a, b in zip(lines(with_one), lines(without), strict=True)]
+    half = len(differ) // 2
+    assert not any(differ[:half])
+    assert all(differ[half:])
+
+
+@pytest.mark.parametrize("unit", ["wall_seconds", "cpu_seconds"])
+def test_in_a_budget_of_time_the_step_size_falls_with_the_time_that_is_spent(trained: Trained, unit: str) -> None:
+    rates = [line["learning_rate"] for line in lines(trained("timed", "ppo", 1.5, unit=unit))]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] <= 0.00025
+    assert rates[-1] < 0.00025 / 2
+
+
+@pytest.mark.parametrize(("trainer", "env"), [("sac", "CartPole-v1"), ("dqn", "Pendulum-v1")])
+def test_a_trainer_says_which_actions_it_cannot_learn(trained: Trained, trainer: str, env: str) -> None:
+    with pytest.raises(Exception, match=f"{env}: {trainer} needs"):
+        trained("wrong", trainer, 64, env=env)
+
+
+def test_ppo_learns_to_choose_from_two_lists_at_once(trained: Trained) -> None:
+    params = {"learning_rate": 0.003, "num_envs": 8, "update_epochs": 8, "normalize_observations": False}
+    out = trained("lists", "ppo", 8192, env="overnight-tests/Pick-v0", **params)
+    act = architectures.load(out / "policy")
+    shown = np.array([[i, j] for i in range(2) for j in range(3)])
+    assert (act(shown, np.zeros(6, bool)) == shown).mean() > 0.9
+
+
+def test_sac_exports_the_mode_of_its_policy_within_the_bounds(trained: Trained) -> None:
+    jnp, sac = jax.numpy, module("sac")
+    out = trained("sac", "sac", 192, checkpoints=2)
+    state = sac.State(order("sac", 192), sac.parameters(SMALL["sac"]))
+    state.begin(Training(order("sac", 192), out))
+    state.save(out / "policy")
+    observations = 3 * np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    mean = mlp(state.actor, jnp.asarray(state.player.normaliser()(observations)), jax.nn.relu)[:, :1]
+    found = architectures.load(out / "policy")(observations, np.zeros(50, bool))
+    np.testing.assert_allclose(found, 2 * jnp.tanh(mean), atol=1e-5)
+    assert np.abs(found).max() <= 2
+
+
+def test_a_device_that_is_asked_for_and_missing_ends_the_process_with_a_sentence() -> None:
+    prepare_device(order("ppo", 1))
+    wanted = Order("r-0001", order("ppo", 1).env, 1, Budget("env_steps", 1), {}, 1, "tpu", None)
+    with pytest.raises(SystemExit, match="device: `tpu` is asked for, but JAX finds only cpu here"):
+        prepare_device(wanted)
+
+
+def test_the_shares_of_a_lap_are_those_of_its_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall, cpu = iter([0.0, 2.0, 5.0, 10.0, 10.0]), iter([0.0, 6.0, 6.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(wall))
+    monkeypatch.setattr("time.process_time", lambda: next(cpu))
+    watch = Stopwatch(cores=1)
+    with watch.learning():
+        pass
+    watch.environment += 4.0
+    # 500 steps in 10 s, of which 4 in the environments and 3 in the learner; the core was ours for 6.
+    assert watch.lap(500) == pytest.approx((50.0, 0.4, 0.3, 0.4))
