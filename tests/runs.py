@@ -1,6 +1,7 @@
 """Small trainers as text, run to their end by a real supervisor, and a small study for a whole night."""
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -85,3 +86,12 @@ def tiny_study(project: Path, *, candidates: int = 60) -> Scene:
     scene.at.contract.write_text(text)
     scene.approve()
     return scene
+
+
+def interpreter(folder: Path, *more: Path) -> Path:
+    """A virtual environment that has everything that this one has, and some packages more."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--symlinks", folder], check=True)
+    packages = next((folder / "lib").glob("python*/site-packages"))
+    mine = [path for path in sys.path if path.endswith(("site-packages", "src"))]
+    (packages / "the_others.pth").write_text("\n".join([*mine, *map(str, more)]) + "\n")
+    return folder / "bin" / "python"

@@ -7,7 +7,7 @@ finished by beginning again, and a second beginning changes nothing.
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from overnight import __version__
@@ -31,6 +31,8 @@ from overnight.study.layout import STATE_FOLDER, Root, StudyFolder, check_projec
 from overnight.study.ledger import read_sound
 from overnight.study.study import Study, activate, lay_out
 
+EPISODE_STEPS = 1000
+"""Where an episode is cut in the draft when its environment sets no limit."""
 _ENTRY_POINTS = ("train*.py", "*/train*.py", "eval*.py", "*/eval*.py", "main.py", "*/main.py")
 
 
@@ -60,7 +62,7 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
         return _again(machine, at, stated)
     trainer = stated.trainer or trainers.DEFAULT
     space = trainers.space(trainer)
-    facts, notes = env_facts(machine, stated.env or "")
+    facts, notes = _with_an_end(*env_facts(machine, stated.env or ""))
     trainers.check_actions(trainer, facts.actions)
     store = Store(machine, at.task.root.store)
     lay_out(machine, at)
@@ -137,6 +139,14 @@ def env_facts(machine: Machine, env: str) -> tuple[EnvFacts, tuple[str, ...]]:
         actions=actions if isinstance(actions, str) else None,
         proven=True,
     ), ()
+
+
+def _with_an_end(facts: EnvFacts, notes: tuple[str, ...]) -> tuple[EnvFacts, tuple[str, ...]]:
+    """An episode must have an end, or it could not be measured; what nobody limited is limited by the draft."""
+    if not facts.proven or facts.max_episode_steps is not None:
+        return facts, notes
+    says = f"The environment sets no limit to an episode, so the draft cuts it after {EPISODE_STEPS:,} steps."
+    return replace(facts, max_episode_steps=EPISODE_STEPS), (*notes, says)
 
 
 def _at(place: Place, about: str) -> StudyFolder:

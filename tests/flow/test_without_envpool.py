@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from overnight.run.launch import facts_of
-from runs import tiny_study
+from runs import interpreter, tiny_study
 from scenes import Scene, scene_in
 
 NO_ENVPOOL = """
@@ -23,12 +22,10 @@ sys.meta_path.insert(0, Missing())
 
 def interpreter_without_envpool(folder: Path) -> Path:
     """A virtual environment that has everything that this one has, except for EnvPool."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--symlinks", folder], check=True)
+    python = interpreter(folder)
     packages = next((folder / "lib").glob("python*/site-packages"))
-    mine = [path for path in sys.path if path.endswith(("site-packages", "src"))]
-    (packages / "the_others.pth").write_text("\n".join(mine) + "\n")
     (packages / "sitecustomize.py").write_text(NO_ENVPOOL)
-    return folder / "bin" / "python"
+    return python
 
 
 def backends(scene: Scene) -> set[str]:
