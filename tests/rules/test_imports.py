@@ -39,7 +39,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
     "judge": NOUNS | {"study", "trials", "audit"} | STAGES,
     "loop": NOUNS | {"ports", "study", "admission", "trials", "judge", "plants"} | STAGES,
-    "cli": GROUND | STAGES | {"__init__", "begin", "admission", "trials", "loop", "morning", "adapters"},
+    "simulate": NOUNS | {"decide"},
+    "cli": GROUND | STAGES | {"__init__", "begin", "admission", "trials", "loop", "morning", "adapters", "simulate"},
     "testing": NOUNS | {"ports"},
 }
 """What each package may import of ours. Stages never import one another; the modules above them join them."""
@@ -49,6 +50,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "cli": {"typer"},
     "evaluate": {"gymnasium", "numpy"},
     "decide": {"numpy"},
+    "simulate": {"numpy"},
     "morning": {"numpy"},
     "report": {"numpy"},
     "guest": {"numpy"},  # only inside `act`, where the candidate's own environment has it

@@ -34,7 +34,9 @@ VERBS: dict[str, Verb] = {
     "report": Verb("Morning", "report", "Write the morning report: what was gained, how sure that is, what it cost."),
     "candidates": Verb("Morning", "candidates", "List the candidates, each with its state."),
     "show": Verb("Morning", "show", "Show one candidate: idea, change, refusals, state."),
+    "compare": Verb("Morning", "compare", "Say whether the difference between two per-seed tables is real."),
     "check": Verb("Tools", "check", "Check one thing: a candidate, a contract, or any record's file."),
+    "simulate": Verb("Tools", "simulate", "Replay a decision rule where truth is known: choose runs and error level."),
     "ledger": Verb("Tools", "ledger", "Verify, show or follow the ledger."),
 }
 MOMENTS = ("Before", "Tonight", "Morning", "Tools")

@@ -119,7 +119,7 @@ def _draw_iqm(scores: Table, replicates: int, seed: int) -> Table:
     values = scores.ravel()[order]
     upto = np.cumsum(_drawn_counts(scores.shape, replicates, seed)[:, order], axis=1)
     first, last = _middle(values)
-    inside = np.diff(np.clip(upto, first, last), axis=1, prepend=first)
+    inside = np.diff(np.clip(upto, first, last).astype(np.float64), axis=1, prepend=float(first))
     found: Table = inside @ values / (last - first)
     return found
 

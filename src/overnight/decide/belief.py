@@ -47,7 +47,7 @@ class Noise:
     """The share of failed seeds among the tip's latest, where there are two groups."""
     winsorised: bool = True
     """Whether far-out residuals are pulled in."""
-    memory: int = 16
+    memory: int = 60
     """How many of the latest residuals the spread is taken from."""
     residuals: list[float] = field(default_factory=list)
     failures: list[bool] = field(default_factory=list)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 _MOST_COUNTED = 13_000
 _DRAWN = 9_999
+_FIRST_DRAWN = 14
+"""With this many pairs, sign patterns are drawn and no longer counted."""
 _DUST = 1e-9
 
 
@@ -43,12 +45,13 @@ def paired_gain_p(gains: Sequence[float]) -> float:
 
 def least_mean_p(seeds: int, others: int) -> float:
     """The least p-value that the test of means can give for arms of these sizes."""
-    return max(1 / comb(seeds + others, seeds), 0.0 if comb(seeds + others, seeds) <= _MOST_COUNTED else 1 / 10_000)
+    arrangements = comb(seeds + others, seeds)
+    return 1 / arrangements if arrangements <= _MOST_COUNTED else 1 / (_DRAWN + 1)
 
 
 def least_paired_p(pairs: int) -> float:
     """The least p-value that the test of paired gains can give."""
-    return 1 / 2**pairs if 2**pairs <= _MOST_COUNTED else 1 / (_DRAWN + 1)
+    return 1 / 2**pairs if pairs < _FIRST_DRAWN else 1 / (_DRAWN + 1)
 
 
 def _share(sums: NDArray[np.float64], observed: float, size: float, *, counted: bool) -> float:
@@ -73,9 +76,10 @@ def _arrangements(seeds: int, others: int) -> tuple[NDArray[np.float64], bool]:
 
 @lru_cache(maxsize=64)
 def _signs(pairs: int) -> tuple[NDArray[np.float64], bool]:
-    counted = 2**pairs <= _MOST_COUNTED
+    counted = pairs < _FIRST_DRAWN
     if counted:
         bits = (np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1
     else:
         bits = np.random.default_rng([pairs]).integers(0, 2, (_DRAWN, pairs))
-    return 1.0 - 2.0 * bits, counted
+    signs: NDArray[np.float64] = np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
+    return signs, counted

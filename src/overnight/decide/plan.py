@@ -17,6 +17,8 @@ _LAST_POWER = 0.2
 """At the end one is made when its last look would: a long shot costs false claims of merely noisier candidates."""
 _PAIRED_FROM = 0.5
 """From this much shared luck on, an attempt compares seed by seed."""
+_FEW = 8
+"""Below this many runs nothing is spent on fresh seeds or on the tip's level."""
 _ONE_CANDIDATE = 4
 """About what the race of one candidate costs."""
 
@@ -66,10 +68,11 @@ class StudyPlan:
         return race.is_worth_certifying(alpha * looks.shares[0], looks.looks[0], power=_EARLY_POWER)
 
 
-def plan_study(runs: float, *, idea_cost: float = 0.5, total_error: float = 0.05, mode: Mode = "family") -> StudyPlan:
+def plan_study(runs: float, *, idea_cost: float = 1.0, total_error: float = 0.05, mode: Mode = "family") -> StudyPlan:
     """The plan for a study of so many runs in all. Calibration takes at most a quarter of them, one run at least."""
     baseline, fresh, looks, audit = _layout(runs)
-    rule = RaceRule(idea_cost=idea_cost, baseline_seeds=baseline, fresh_seeds=fresh)
+    watches = runs >= _FEW
+    rule = RaceRule(idea_cost=idea_cost, baseline_seeds=baseline, fresh_seeds=fresh, watches_tip=watches)
     return StudyPlan(rule=rule, looks=looks, audit_seeds=audit, total_error=total_error, mode=mode)
 
 
@@ -84,4 +87,4 @@ def _layout(runs: float) -> tuple[int, int, LookPlan | None, int]:
         return min(8, int(runs // 5)), 2, LookPlan(looks=(6,), shares=(1.0,)), 0
     if runs >= LEAST_FOR_A_CLAIM:
         return 4, 1, LookPlan(looks=(4,), shares=(1.0,)), 0
-    return max(1, int(runs // 4)), 1 if runs >= 8 else 0, None, 0
+    return max(1, int(runs // 4)), 1 if runs >= _FEW else 0, None, 0

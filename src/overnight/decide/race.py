@@ -23,8 +23,6 @@ from overnight.records.decision import Verdict
 _NORMAL = NormalDist()
 _SOME_LUCK = 0.1
 """A shared luck below this is not worth taking off."""
-_LONG = 60
-"""How many scores the expectation of a certification remembers; the screen itself follows the tip more quickly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class Want:
     number: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Tip:
     """Something that candidates race against: its level, and the tuning seeds on which it is known."""
 
@@ -96,11 +94,12 @@ class Race:
     def __init__(self, rule: RaceRule, root: str) -> None:
         self.rule = rule
         self.noise = Noise()
-        self.plain = Noise(winsorised=False, memory=_LONG)
+        self.plain = Noise(winsorised=False)
         self.luck = Luck()
         self.verdicts: list[Screened] = []
         self.tip = self.incumbent = _Tip(root, 0, Level(0.0, 1.0), Level(0.0, 1.0))
         self._before = self.tip
+        self._tried: _Tip | None = None
         self._started = False
         self._focus: _Focus | None = None
         self._unused = rule.baseline_seeds
@@ -134,8 +133,8 @@ class Race:
         return apart / self.plain.spread if self.plain.spread else 0.0
 
     def is_worth_certifying(self, alpha: float, seeds: int, *, power: float = 0.8) -> bool:
-        """Whether a look at so many seeds a side, at this error, would probably certify the tip."""
-        if self.tip is self.incumbent or self._focus is not None:
+        """Whether a look at so many seeds a side, at this error, would probably certify a tip not yet tried."""
+        if self.tip in (self.incumbent, self._tried) or self._focus is not None:
             return False
         reach = (_NORMAL.inv_cdf(power) - _NORMAL.inv_cdf(alpha)) * sqrt(2 / seeds)
         return self.lead() >= reach
@@ -165,7 +164,7 @@ class Race:
     def _want_next(self, focus: _Focus) -> None:
         """Ask for the candidate's next seed, and for one of the tip while its level is not well known."""
         self._wanted = [(focus.candidate, self.tip.base + len(focus.scores))]
-        if focus.scores and self.tip.level.variance > self.rule.well_known():
+        if self.rule.watches_tip and focus.scores and self.tip.level.variance > self.rule.well_known():
             self._wanted.append((self.tip.candidate, self.tip.base + len(self.tip.scores)))
 
     def _learn(self, scores: Sequence[Score]) -> None:
@@ -294,6 +293,7 @@ class Race:
 
     def _attempted(self, event: Attempted) -> None:
         self._learn(event.scores)
+        self._tried = self.tip
         if event.verdict is Verdict.CERTIFIED:
             self.incumbent = self.tip
         elif event.verdict is Verdict.REFUTED:

@@ -15,7 +15,7 @@ _SIMPLER_SEEDS = 3
 class RaceRule:
     """The lines of the race. Gains are in noises, the standard deviation over the tip's train seeds."""
 
-    idea_cost: float = 0.5
+    idea_cost: float = 1.0
     """What one idea costs, in runs. About 20 where ideas are scarce and not runs."""
     baseline_seeds: int = 8
     """On how many tuning seeds the baseline is measured."""
@@ -36,6 +36,8 @@ class RaceRule:
     pairing: bool = True
     """Whether the luck that arms share on one seed is taken off."""
 
+    watches_tip: bool = True
+    """Whether the tip is run again while its level is not well known; not where every run is dear."""
     simpler_drop: float = 0.25
     """How far behind a simplification may seem and still join."""
 
@@ -50,7 +52,7 @@ class RaceRule:
         keep = self.keep_level + self.keep_slope / seeds
         reject = self.reject_level - (0.75 * log(1 + self.idea_cost) - 0.28) / seeds
         if reject >= keep:
-            return reject, reject
+            return keep, keep
         return (keep if seeds >= self.least_seeds else inf), reject
 
     def well_known(self) -> float:

@@ -100,7 +100,7 @@ class RaceCertify:
     """Overnight's own rule: the race moves the tip, certification on fresh seeds claims."""
 
     name: str = "race-certify"
-    idea_cost: float = 0.5
+    idea_cost: float = 1.0
     """What the rule is told that an idea costs, in runs."""
     total_error: float = 0.05
     mode: Mode = "family"
@@ -226,7 +226,7 @@ class _Study:
         self._tell(Attempted(found.verdict, tuple(scores[0])))
 
 
-def rule(name: str, *, idea_cost: float = 0.5, total_error: float = 0.05) -> Rule:
+def rule(name: str, *, idea_cost: float = 1.0, total_error: float = 0.05) -> Rule:
     """A shipped rule by its name."""
     shipped: dict[str, Rule] = {
         "greedy": Greedy(),
