@@ -153,7 +153,9 @@ def test_the_permutation_test_counts_every_arrangement() -> None:
 
 def test_clones_pass_no_more_often_than_they_may() -> None:
     draw = np.random.default_rng(2)
-    found = [mean_gain_p(draw.exponential(size=12).tolist(), draw.exponential(size=12).tolist()) <= 0.05 for _ in range(1500)]
+    found = [
+        mean_gain_p(draw.exponential(size=12).tolist(), draw.exponential(size=12).tolist()) <= 0.05 for _ in range(1500)
+    ]
     assert np.mean(found) < 0.066
 
 

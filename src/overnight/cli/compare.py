@@ -95,7 +95,7 @@ def _number(path: Path, line: int, text: str) -> float:
 
     from overnight.errors import UserError
 
-    hint = "a crash is no score: leave its line out on neither side, and compare runs that ended"
+    hint = "a crash is no score, but leaving it out on one side alone makes that side look better"
     try:
         score = float(text)
     except ValueError:

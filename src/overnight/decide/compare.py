@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, variance
 
 from overnight.decide.aggregate import Figure, by_task, improvement, iqm_gain, mean_interval
-from overnight.decide.guards import mean_gain_interval
 from overnight.decide.intervals import Interval
 from overnight.decide.looks import seeds_to_decide
 from overnight.decide.permute import least_mean_p, mean_gain_p
+from overnight.decide.student import mean_error, t_quantile, welch_freedom
 from overnight.decide.telling import decimals, told
 
 _SURE = 0.05
@@ -24,7 +25,7 @@ class TaskDifference:
     means: tuple[float, float]
     """Their means."""
     gain: Interval
-    """How much higher the second one's mean is, with a 95 % Student interval of unpooled variances."""
+    """How much higher the second one's mean is, with Welch's 95 % interval."""
     p_value: float
     """The two-sided permutation p-value of that difference."""
     improvement: float
@@ -65,6 +66,14 @@ def compare(
     )
 
 
+def welch_interval(ours: Sequence[float], theirs: Sequence[float], *, level: float = 0.95) -> Interval:
+    """How much higher the mean of ours is, with Welch's two-sided interval."""
+    seeds, variances = (len(ours), len(theirs)), (variance(ours), variance(theirs))
+    gain = fmean(ours) - fmean(theirs)
+    reach = t_quantile((1 + level) / 2, welch_freedom(variances, seeds)) * mean_error(variances, seeds)
+    return Interval(gain, gain - reach, gain + reach)
+
+
 def _difference(task: str, first: Sequence[float], second: Sequence[float]) -> TaskDifference:
     up, down = mean_gain_p(second, first), mean_gain_p(first, second)
     wins = sum((ours > theirs) + 0.5 * (ours == theirs) for ours in second for theirs in first)
@@ -72,7 +81,7 @@ def _difference(task: str, first: Sequence[float], second: Sequence[float]) -> T
         task=task,
         seeds=(len(first), len(second)),
         means=(sum(first) / len(first), sum(second) / len(second)),
-        gain=mean_gain_interval(second, first),
+        gain=welch_interval(second, first),
         p_value=min(1.0, 2 * min(up, down)),
         improvement=wins / (len(first) * len(second)),
     )

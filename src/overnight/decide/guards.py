@@ -9,12 +9,12 @@ mean that is merely noisier from passing on seeds that happen to be lucky.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean, stdev, variance
 
 from overnight.decide.belief import Score
-from overnight.decide.intervals import Interval, student_t
+from overnight.decide.intervals import Interval
 from overnight.decide.permute import mean_gain_p
+from overnight.decide.student import mean_error, t_quantile
 from overnight.records.decision import GuardrailFinding
 from overnight.records.metric import Direction, Guardrail
 
@@ -100,8 +100,8 @@ def mean_gain_interval(ours: Sequence[float], theirs: Sequence[float], *, level:
     seeds = min(len(ours), len(theirs))
     if seeds < 2:
         return Interval(gain, float("-inf"), float("inf"))
-    error = sqrt(stdev(ours) ** 2 / len(ours) + stdev(theirs) ** 2 / len(theirs))
-    reach = student_t((1 + level) / 2, seeds - 1) * error
+    error = mean_error((variance(ours), variance(theirs)), (len(ours), len(theirs)))
+    reach = t_quantile((1 + level) / 2, seeds - 1) * error
     return Interval(gain, gain - reach, gain + reach)
 
 
