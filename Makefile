@@ -42,8 +42,8 @@ check: $(VENV)/.ready ## format, lint, types, generated pages
 bench: $(VENV)/.ready ## measure the ledger and the command line
 	@$(BIN)/python benchmarks/ledger.py
 
-soak: $(VENV)/.ready ## the long checks: many more crash states and kills
-	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz
+soak: $(VENV)/.ready ## the long checks: many more crash states, kills and simulated studies
+	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate
 
 features: $(VENV)/.ready ## rows of the feature list: proved, refused, open
 	@$(BIN)/python tools/features.py --open
