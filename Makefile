@@ -45,8 +45,8 @@ bench: $(VENV)/.ready ## measure the ledger and the command line
 speed: $(VENV)/.ready ## measure the built-in trainers: steps a second, ms an update, where the time goes
 	@$(BIN)/python benchmarks/trainers.py
 
-soak: $(VENV)/.ready ## the long checks: many more crash states and kills
-	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/flow tests/adversary/test_trainer_cheaters.py
+soak: $(VENV)/.ready ## the long checks: many more crash states, kills and simulated studies
+	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate tests/flow tests/adversary/test_trainer_cheaters.py
 
 features: $(VENV)/.ready ## rows of the feature list: proved, refused, open
 	@$(BIN)/python tools/features.py --open

@@ -138,6 +138,8 @@ RESULTS = [
     ["clean", "--dry-run"],
     ["clean", "--cache"],
     ["doctor"],
+    ["simulate", "--runs", "3", "--studies", "1"],
+    ["compare", "a.csv", "b.csv"],
 ]
 
 
@@ -152,6 +154,8 @@ def test_a_result_is_one_json_object(
 ) -> None:
     cartpole.propose({"gamma": 0.95})
     monkeypatch.chdir(cartpole.project)
+    for name in ("a.csv", "b.csv"):
+        Path(name).write_text("1\n2\n")
     done = verb(*words, "--json")
     assert done.code == 0, done.stderr
     assert "error" not in one_object(done.stdout)
@@ -166,7 +170,7 @@ def test_an_error_is_one_json_object(
 ) -> None:
     (tmp_path / ".overnight").mkdir()
     monkeypatch.chdir(tmp_path)
-    done = verb(*words, "--json")
+    done = verb(*words, *(["--runs", "0"] if words == ["simulate"] else []), "--json")
     error = one_object(done.stdout)["error"]
     assert isinstance(error, dict)
     assert (error["exit_code"], done.code) == (2, 2)

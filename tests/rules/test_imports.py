@@ -45,6 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
     "play": NOUNS | {"ports", "study", "home"} | STAGES,
     "again": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
+    "simulate": NOUNS | {"decide"},
     "room": NOUNS | {"study"},
     "forecast": NOUNS | {"ports", "study", "admission", "room"} | STAGES,
     "housekeeping": NOUNS | {"ports", "study", "room"},
@@ -52,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": GROUND
     | STAGES
     | {"__init__", "begin", "admission", "trials", "loop", "adapters"}
-    | {"room", "forecast", "housekeeping", "checkup"}
+    | {"room", "forecast", "housekeeping", "checkup", "simulate"}
     | MORNING,
     "taken": set(),
     "testing": NOUNS | {"ports"},
@@ -64,6 +65,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "cli": {"typer"},
     "evaluate": {"gymnasium", "numpy"},
     "decide": {"numpy"},
+    "simulate": {"numpy"},
     "morning": {"numpy"},
     "report": {"numpy"},
     "play": {"numpy"},

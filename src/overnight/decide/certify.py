@@ -68,7 +68,13 @@ class Certification:
     guardrails: tuple[GuardrailFinding, ...]
     """How the guarded measures fared; one without a number is left out and keeps the verdict from being certified."""
     seeds_wanted: int | None
-    """About how many fresh seeds each side the next attempt needs; None when decided, or when over 200."""
+    """About how many fresh seeds each side the next attempt needs; None when decided, or when far too many."""
+    improvement: float | None = None
+    """The chance that a seed of the candidate beats one of the incumbent; ties are half."""
+    error_spent: float | None = None
+    """The chance of a false claim that this attempt was given."""
+    details: str = ""
+    """What a statistician asks for and nobody else: p-value, bar, error spent."""
 
     def before(self) -> float | None:
         """The incumbent's mean score over the seeds that brought one, in the metric's own direction."""
@@ -103,7 +109,7 @@ class Certification:
         if self.verdict is not Verdict.CERTIFIED:
             raise ValueError(f"Only a certified gain is a claim, and this one is {self.verdict}.")
         amount = f"{budget.stop_amount:,.0f} {_UNITS[budget.stop_unit]}"
-        return f"{_headline(self.metric, self.gain, self.candidate, self.incumbent)}, {amount} of training."
+        return f"{headline(self.metric, self.gain, self.candidate, self.incumbent)}, {amount} of training."
 
 
 def arm(metric: MetricSpec, measured: tuple[Evidence | None, ...]) -> Arm:
@@ -141,8 +147,8 @@ def certify(metric: MetricSpec, candidate: Arm, incumbent: Arm, *, alpha: float)
     if not 0 < alpha <= 0.5:
         raise ValueError(f"An attempt's error lies above 0 and is at most 0.5, but it is {alpha}.")
     ours, theirs = (
-        _better_is_higher(metric.direction, candidate.scores),
-        _better_is_higher(metric.direction, incumbent.scores),
+        better_is_higher(metric.direction, candidate.scores),
+        better_is_higher(metric.direction, incumbent.scores),
     )
     p_value = rank_sum_p(ours, theirs, shift=metric.least_gain)
     gain = shift_interval(ours, theirs, level=SHOWN_LEVEL)
@@ -160,7 +166,7 @@ def certify(metric: MetricSpec, candidate: Arm, incumbent: Arm, *, alpha: float)
     return Certification(
         metric=metric,
         verdict=verdict,
-        because=f"{_headline(metric, gain, candidate, incumbent)}; {chance}{tail}.",
+        because=f"{headline(metric, gain, candidate, incumbent)}; {chance}{tail}.",
         rule=_rule(metric, alpha),
         p_value=p_value,
         gain=gain,
@@ -239,12 +245,13 @@ def _loss(rail: Guardrail, candidate: Arm, incumbent: Arm) -> Interval | None:
     if len(ours) != len(candidate.scores) or len(theirs) != len(incumbent.scores):
         return None
     gain = shift_interval(
-        _better_is_higher(rail.direction, ours), _better_is_higher(rail.direction, theirs), level=SHOWN_LEVEL
+        better_is_higher(rail.direction, ours), better_is_higher(rail.direction, theirs), level=SHOWN_LEVEL
     )
     return Interval(0.0 - gain.estimate, 0.0 - gain.high, 0.0 - gain.low)
 
 
-def _better_is_higher(direction: Direction, scores: tuple[Score, ...]) -> tuple[Score, ...]:
+def better_is_higher(direction: Direction, scores: tuple[Score, ...]) -> tuple[Score, ...]:
+    """Scores with the sign turned where lower is better."""
     sign = 1.0 if direction is Direction.HIGHER else -1.0
     return tuple(None if score is None else sign * score for score in scores)
 
@@ -261,7 +268,7 @@ def _seeds_wanted(metric: MetricSpec, ours: tuple[Score, ...], theirs: tuple[Sco
     return wanted if wanted <= _MOST_PLANNED else None
 
 
-def _headline(metric: MetricSpec, gain: Interval, candidate: Arm, incumbent: Arm) -> str:
+def headline(metric: MetricSpec, gain: Interval, candidate: Arm, incumbent: Arm) -> str:
     """`Return 212 → 305 (+93, 95 % interval 71 to 118), 6 fresh seeds each`."""
     width = gain.high - gain.low
     places = decimals(width if isfinite(width) else gain.estimate, digits=2)
@@ -275,7 +282,7 @@ def _size(metric: MetricSpec, estimate: float, candidate: Arm, incumbent: Arm, p
     if not isfinite(estimate):
         return "no number for the gain"
     better = "" if metric.direction is Direction.HIGHER else " better"
-    ours, theirs = (_better_is_higher(metric.direction, one.scores) for one in (candidate, incumbent))
+    ours, theirs = (better_is_higher(metric.direction, one.scores) for one in (candidate, incumbent))
     apart = (_mean(ours) or 0.0) - (_mean(theirs) or 0.0)
     median = " in the median pair" if abs(apart - estimate) > 10.0**-places else ""
     return told(estimate, places, sign=True) + better + median

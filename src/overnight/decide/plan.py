@@ -1,0 +1,90 @@
+"""How a study of so many runs is laid out: baseline, race, looks, the last check. Frozen with the eighth approval.
+
+A plan is for the whole study. Nights only cut it into sittings, so three nights of 16 runs decide as one of 48.
+"""
+
+from dataclasses import dataclass
+
+from overnight.decide.race import Race
+from overnight.decide.screened import RaceRule
+from overnight.decide.spending import LookPlan, Mode, error_for_next
+
+LEAST_FOR_A_CLAIM = 16
+"""Below this many runs in the study, four fresh seeds a side do not fit beside a baseline and a search."""
+_EARLY_POWER = 0.8
+"""During the search an attempt is made when its first look would certify this often."""
+_LAST_POWER = 0.2
+"""At the end one is made when its last look would: a long shot costs false claims of merely noisier candidates."""
+_PAIRED_FROM = 0.5
+"""From this much shared luck on, an attempt compares seed by seed."""
+_FEW = 8
+"""Below this many runs nothing is spent on fresh seeds or on the tip's level."""
+_ONE_CANDIDATE = 4
+"""About what the race of one candidate costs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPlan:
+    """Where the runs of a study go."""
+
+    rule: RaceRule
+    """The race."""
+    looks: LookPlan | None
+    """The looks of an attempt to certify; None where the study can claim nothing."""
+    audit_seeds: int
+    """Fresh seeds of the last incumbent, from which the final gain over the baseline is told; 0 for none."""
+    total_error: float = 0.05
+    """The chance that the study claims a gain that is not there."""
+    mode: Mode = "family"
+    """What that chance is about: any false claim, or the share of false ones."""
+
+    def is_ending(self, race: Race, past: tuple[bool, ...], runs_left: float) -> bool:
+        """Whether the runs left must now go into a last attempt, because the next candidate could use them up.
+
+        Only where there is something to certify: otherwise the race goes on to the last run.
+        """
+        if self.looks is None or not self.should_certify(race, past, ending=True):
+            return False
+        needed = 2 * self.looks.looks[min(1, len(self.looks.looks) - 1)] + self.audit_seeds
+        return runs_left < needed + _ONE_CANDIDATE
+
+    def attempt_plan(self, race: Race) -> LookPlan | None:
+        """The looks of an attempt that begins now; fixed before its first score. Paired where luck is much shared."""
+        if self.looks is None or race.luck.shared() < _PAIRED_FROM:
+            return self.looks
+        return self.looks.pairwise()
+
+    def alpha(self, past: tuple[bool, ...]) -> float:
+        """The error that the next attempt may spend, after attempts that certified (True) or did not."""
+        return error_for_next(past, self.total_error, self.mode)
+
+    def should_certify(self, race: Race, past: tuple[bool, ...], *, ending: bool = False) -> bool:
+        """Whether it is time to try to certify the tip; `ending` when the race cannot go on."""
+        looks, alpha = self.looks, self.alpha(past)
+        if looks is None or not looks.can_certify(alpha):
+            return False
+        if ending:
+            return race.is_worth_certifying(alpha * looks.shares[-1], looks.looks[-1], power=_LAST_POWER)
+        return race.is_worth_certifying(alpha * looks.shares[0], looks.looks[0], power=_EARLY_POWER)
+
+
+def plan_study(runs: float, *, idea_cost: float = 1.0, total_error: float = 0.05, mode: Mode = "family") -> StudyPlan:
+    """The plan for a study of so many runs in all. Calibration takes at most a quarter of them, one run at least."""
+    baseline, fresh, looks, audit = _layout(runs)
+    watches = runs >= _FEW
+    rule = RaceRule(idea_cost=idea_cost, baseline_seeds=baseline, fresh_seeds=fresh, watches_tip=watches)
+    return StudyPlan(rule=rule, looks=looks, audit_seeds=audit, total_error=total_error, mode=mode)
+
+
+def _layout(runs: float) -> tuple[int, int, LookPlan | None, int]:
+    if runs >= 300:
+        return 8, 3, LookPlan(looks=(6, 12, 20), shares=(0.4, 0.3, 0.3)), 8
+    if runs >= 150:
+        return 8, 3, LookPlan(looks=(6, 12, 20), shares=(0.4, 0.3, 0.3)), 4
+    if runs >= 64:
+        return 8, 3, LookPlan(looks=(6, 12), shares=(0.6, 0.4)), 0
+    if runs >= 28:
+        return min(8, int(runs // 5)), 2, LookPlan(looks=(6,), shares=(1.0,)), 0
+    if runs >= LEAST_FOR_A_CLAIM:
+        return 4, 1, LookPlan(looks=(4,), shares=(1.0,)), 0
+    return max(1, int(runs // 4)), 1 if runs >= _FEW else 0, None, 0

@@ -1,0 +1,183 @@
+"""The race decides the same from the same measurements, and asks for no run that it does not need."""
+
+from time import process_time
+
+import pytest
+
+from overnight.decide.race import Attempted, Entered, Event, Race, Ran, Want, race
+from overnight.decide.screened import RaceRule
+from overnight.records.decision import LoopDecision, Verdict
+from overnight.records.metric import Direction, Guardrail, MetricSpec
+from overnight.simulate.families import FAMILIES
+from overnight.simulate.lab import Lab, stream
+
+BASELINE = (210.0, 196.0, 228.0, 206.0, 218.0, 214.0, 202.0, 222.0)
+RULE = RaceRule(idea_cost=1.0)
+
+
+def metric(direction: Direction = Direction.HIGHER) -> MetricSpec:
+    return MetricSpec(
+        name="episode_return",
+        unit="return",
+        direction=direction,
+        source="episode_return",
+        lowest=None,
+        highest=None,
+        least_gain=0.0,
+        guardrails=(Guardrail(name="worst", direction=Direction.HIGHER, margin=5.0),),
+        rollback_drop=0.0,
+    )
+
+
+def started(rule: RaceRule = RULE) -> Race:
+    return race(rule, "c-0001", [Ran("c-0001", number, score) for number, score in enumerate(BASELINE)])
+
+
+def told(found: Race, *scores: float | None) -> Race:
+    """Give the candidate in focus these scores, and the tip its mean wherever it is asked again."""
+    left = list(scores)
+    while left and (wants := found.wants()):
+        want = wants[0]
+        found.tell(Ran(want.candidate, want.number, left.pop(0) if want.candidate == found.racing else 212.0))
+    return found
+
+
+def test_the_baseline_is_measured_first() -> None:
+    assert race(RULE, "c-0001", []).wants() == tuple(Want("c-0001", number) for number in range(8))
+
+
+def test_a_candidate_that_is_behind_costs_one_run() -> None:
+    found = started()
+    found.tell(Entered("c-0002"))
+    assert found.wants() == (Want("c-0002", 0),)
+    told(found, 190.0)
+    (one,) = found.verdicts
+    assert (one.verdict, one.seeds, found.racing, found.tip.candidate) == (Verdict.REJECT, 1, None, "c-0001")
+    assert one.because(metric()) == (
+        "c-0002 was stopped after 1 tuning seed: −22 return against the tip's 212, "
+        "and less than +2 is not worth another run."
+    )
+
+
+def test_a_candidate_that_leads_is_checked_on_fresh_seeds_and_joins() -> None:
+    found = started()
+    found.tell(Entered("c-0002"))
+    told(found, 260.0, 255.0)
+    assert found.wants() == tuple(Want("c-0002", number) for number in (8, 9, 10))
+    told(found, 250.0, 262.0, 251.0)
+    (one,) = found.verdicts
+    assert (one.verdict, one.undone, found.tip.candidate) == (Verdict.KEEP, False, "c-0002")
+    assert one.numbers == (0, 1, 8, 9, 10)
+    assert "3 fresh seeds (mean 254) agreed" in one.because(metric())
+
+
+def test_a_lucky_lead_is_undone_on_fresh_seeds() -> None:
+    found = started()
+    found.tell(Entered("c-0002"))
+    told(found, 240.0, 238.0, 190.0, 185.0, 192.0)
+    (one,) = found.verdicts
+    assert (one.verdict, one.undone, found.tip.candidate) == (Verdict.REJECT, True, "c-0001")
+    decision = one.decision(metric(), RULE, evidence=("r-0001",))
+    assert (decision.verdict, decision.loop) == (Verdict.REJECT, LoopDecision.ROLLBACK)
+    assert decision.because.endswith("so it was undone.")
+
+
+def test_a_candidate_that_crashes_where_the_tip_does_not_is_rejected() -> None:
+    found = started()
+    found.tell(Entered("c-0002"))
+    told(found, 280.0, None)
+    (one,) = found.verdicts
+    assert one.verdict is Verdict.REJECT
+    assert one.because(metric()).startswith("c-0002 lost 1 of 2 tuning seeds by its own fault where the tip lost 0")
+
+
+def test_a_simplification_inside_the_noise_may_join() -> None:
+    found = started()
+    found.tell(Entered("c-0002", simpler=True))
+    told(found, 210.0, 213.0, 211.0, 212.0, 210.0, 214.0)
+    assert [(one.verdict, one.simpler) for one in found.verdicts] == [(Verdict.KEEP, True)]
+
+
+def test_lower_is_better_is_told_in_the_metrics_own_direction() -> None:
+    found = race(RULE, "c-0001", [Ran("c-0001", number, -score) for number, score in enumerate(BASELINE)])
+    found.tell(Entered("c-0002"))
+    told(found, -240.0)
+    assert "against the tip's 212" in found.verdicts[0].because(metric(Direction.LOWER))
+
+
+def test_one_run_of_the_baseline_lets_only_a_candidate_ahead_on_two_seeds_join() -> None:
+    rule = RaceRule(baseline_seeds=1, fresh_seeds=0, watches_tip=False)
+    found = race(rule, "c-0001", [Ran("c-0001", 0, 10.0), Entered("c-0002")])
+    told(found, 12.0, 11.0)
+    assert found.verdicts[0].verdict is Verdict.KEEP
+
+
+def test_a_race_cut_short_is_inconclusive_and_leaves_the_tip_alone() -> None:
+    found = started()
+    found.tell(Entered("c-0002"))
+    told(found, 260.0, 255.0, 250.0)
+    one = found.cut_short()
+    assert one is not None
+    assert (one.verdict, found.tip.candidate, found.wants()) == (Verdict.INCONCLUSIVE, "c-0001", ())
+    assert "when the budget ended" in one.because(metric())
+
+
+def test_a_refuted_tip_gives_way_to_the_incumbent() -> None:
+    found = started()
+    found.tell(Entered("c-0002"))
+    told(found, 260.0, 255.0, 250.0, 262.0, 251.0)
+    found.tell(Attempted(Verdict.REFUTED, (200.0,) * 6))
+    assert found.tip.candidate == "c-0001"
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_a_race_folded_anew_at_any_moment_wants_the_same_and_has_decided_the_same(family: str) -> None:
+    events = _events(family, candidates=40)
+    whole = Race(RULE, "0")
+    for place, event in enumerate(events):
+        if place % 17 == 0:
+            again = race(RULE, "0", events[:place])
+            assert (again.wants(), again.verdicts, again.tip.candidate) == (
+                whole.wants(),
+                whole.verdicts,
+                whole.tip.candidate,
+            )
+        whole.tell(event)
+
+
+def test_runs_that_come_in_another_order_decide_the_same() -> None:
+    found = race(RULE, "c-0001", [Ran("c-0001", number, BASELINE[number]) for number in reversed(range(8))])
+    assert found.tip.level == started().tip.level
+
+
+def test_a_decision_after_a_thousand_candidates_takes_less_than_50_milliseconds() -> None:
+    events = _events("gaussian", candidates=1000)
+    best = min(_seconds(events) for _ in range(3))
+    assert best < 0.05, f"{1000 * best:.0f} ms for {len(events)} events"
+
+
+def _seconds(events: list[Event]) -> float:
+    began = process_time()
+    race(RULE, "0", events).wants()
+    return process_time() - began
+
+
+def _events(family: str, *, candidates: int) -> list[Event]:
+    lab, found, events = Lab(FAMILIES[family], 7, 0.2, 1e9), Race(RULE, "0"), list[Event]()
+    arms = {"0": lab.root()}
+
+    def tell(event: Event) -> None:
+        events.append(event)
+        found.tell(event)
+
+    def run() -> None:
+        while wants := found.wants():
+            for want in wants:
+                tell(Ran(want.candidate, want.number, lab.run(arms[want.candidate], 0, want.number)))
+
+    run()
+    for number, idea in enumerate(stream("mixed", candidates, 7), start=1):
+        arms[str(number)] = lab.child(number, arms[found.tip.candidate], idea)
+        tell(Entered(str(number)))
+        run()
+    return events
