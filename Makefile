@@ -8,7 +8,7 @@ ENV ?= CartPole-v1
 HOURS ?= 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help run night test check bench speed soak features system reference changelog wheel clean
+.PHONY: help run night test check bench speed soak features system reference changelog wheel clean learning
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ bench: $(VENV)/.ready ## measure the ledger and the command line
 
 speed: $(VENV)/.ready ## measure the built-in trainers: steps a second, ms an update, where the time goes
 	@$(BIN)/python benchmarks/trainers.py
+
+learning: $(VENV)/.ready ## how well the trainers learn in a given time, five seeds each; goes on where it was stopped
+	@$(BIN)/python benchmarks/learning.py
 
 soak: $(VENV)/.ready ## the long checks: many more crash states, kills and simulated studies
 	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate tests/flow tests/adversary/test_trainer_cheaters.py

@@ -62,14 +62,18 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
         return _again(machine, at, stated)
     trainer = stated.trainer or trainers.DEFAULT
     space = trainers.space(trainer)
+    params, source = space.defaults(), space.source
+    if stated.recipe:
+        found = trainers.need_recipe(trainer, stated.env or "")
+        params, source = {**params, **found.params}, f"Overnight's recipe for {found.family}. {found.source}"
     facts, notes = _with_an_end(*env_facts(machine, stated.env or ""))
     trainers.check_actions(trainer, facts.actions)
     store = Store(machine, at.task.root.store)
     lay_out(machine, at)
     store.create()
-    blob = store.write_blob(params_bytes(space.defaults()))
+    blob = store.write_blob(params_bytes(params))
     tree = store.write_tree(None, {PARAMS_FILE: (REGULAR, blob)}, scratch=at.folder)
-    baseline = {"command": list(trainers.command(trainer)), "source": space.source}
+    baseline = {"command": list(trainers.command(trainer)), "source": source}
     text = draft.for_env(
         stated, facts, Ground(at.task.name, tree), keys=tuple(one.name for one in space.parameters), trainer=baseline
     )

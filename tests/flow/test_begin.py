@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from overnight import admission as loop
-from overnight.begin import Place, begin_repository
+from overnight.begin import Place, begin_env, begin_repository
+from overnight.candidate.build import params_of
+from overnight.contract import trainers
 from overnight.contract.draft import Stated
-from overnight.errors import Refused
+from overnight.errors import Refused, UserError
+from overnight.machine import RealMachine
 from overnight.records.contract import Clause
 from overnight.records.lifecycle import Actor
 from overnight.study.study import activate
@@ -375,3 +378,27 @@ def test_a_validated_candidate_that_an_approval_covers_is_told_as_ready(cartpole
     assert "0 candidates are ready" in loop.next_action(cartpole.state(), cartpole.terms())[0]
     cartpole.propose({"gamma": 0.9})
     assert "1 candidates are ready" in loop.next_action(cartpole.state(), cartpole.terms())[0]
+
+
+def test_a_recipe_becomes_the_baseline_and_names_how_it_was_found(tmp_path: Path) -> None:
+    begun = begin_env(RealMachine(), Place(tmp_path), Stated(env="CartPole-v1", recipe=True))
+    scene = scene_in(tmp_path)
+    recipe = trainers.need_recipe("ppo", "CartPole-v1")
+    assert begun.new
+    assert scene.contract().baseline.source.startswith("Overnight's recipe for classic control.")
+    params = params_of(scene.store, scene.state().tree)
+    assert recipe.params.items() <= params.items()
+
+
+def test_a_recipe_that_does_not_exist_is_said_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is none of dqn for CartPole-v1"):
+        begin_env(RealMachine(), Place(tmp_path), Stated(env="CartPole-v1", trainer="dqn", recipe=True))
+    assert not (tmp_path / ".overnight").exists()
+
+
+@pytest.mark.parametrize("trainer", trainers.BUILT_IN)
+def test_every_recipe_fits_the_space_of_its_trainer(trainer: str) -> None:
+    space = trainers.space(trainer)
+    for env in ("CartPole-v1", "BipedalWalker-v3", "LunarLander-v3", "Pendulum-v1"):
+        recipe = trainers.recipe(trainer, env)
+        assert recipe is None or recipe.params.keys() <= {one.name for one in space.parameters}

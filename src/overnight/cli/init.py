@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from overnight.cli.options import HERE, Candidates, Dir, EnvSteps, Hours, Json, Plants, Trainer, verb_app
+from overnight.cli.options import HERE, Candidates, Dir, EnvSteps, FromRecipe, Hours, Json, Plants, Trainer, verb_app
 from overnight.cli.output import data, say
 
 app = verb_app("Draft a study.")
@@ -24,6 +24,7 @@ def init(
     candidates: Candidates = None,
     plants: Plants = False,
     trainer: Trainer = None,
+    recipe: FromRecipe = False,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -52,6 +53,7 @@ def init(
         candidates=candidates,
         plants=plants,
         trainer=trainer,
+        recipe=recipe,
     )
     begin = begin_repository if is_repository else begin_env
     begun = begin(machine, Place(project.resolve(), task, study), stated)

@@ -22,6 +22,9 @@ Plants = Annotated[
 Trainer = Annotated[
     str | None, typer.Option(help="The built-in trainer: ppo (default); sac for continuous actions; dqn for a list.")
 ]
+FromRecipe = Annotated[
+    bool, typer.Option("--recipe", help="Take Overnight's recipe for this family of environments as the baseline.")
+]
 HERE = Path()
 
 

@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overnight.cli.options import HERE, Candidates, Dir, EnvSteps, Hours, Json, Plants, Trainer, active, login, verb_app
+from overnight.cli.options import (
+    HERE,
+    Candidates,
+    Dir,
+    EnvSteps,
+    FromRecipe,
+    Hours,
+    Json,
+    Plants,
+    Trainer,
+    active,
+    login,
+    verb_app,
+)
 from overnight.cli.output import data, say
 from overnight.cli.progress import Progress
 
@@ -37,6 +50,7 @@ def start(
     plants: Plants = False,
     yes: Annotated[bool, typer.Option("--yes", help="Approve a newly drafted study unattended, then start.")] = False,
     trainer: Trainer = None,
+    recipe: FromRecipe = False,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -55,7 +69,13 @@ def start(
 
     if target is not None and not (folder / target).is_dir():
         stated = Stated(
-            env=target, hours=hours, env_steps=env_steps, candidates=candidates, plants=plants, trainer=trainer
+            env=target,
+            hours=hours,
+            env_steps=env_steps,
+            candidates=candidates,
+            plants=plants,
+            trainer=trainer,
+            recipe=recipe,
         )
         _draft(folder, stated, yes=yes)
     machine, at = active(folder)

@@ -38,6 +38,7 @@ class Stated:
     candidates: int | None = None
     plants: bool = False
     trainer: str | None = None
+    recipe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
