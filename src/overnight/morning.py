@@ -77,7 +77,10 @@ class Morning:
             task=state.task,
             environment=contract.task.env.id,
             metric=told.Metric(
-                name=contract.metric.name, unit=contract.metric.unit, direction=contract.metric.direction
+                name=contract.metric.name,
+                unit=contract.metric.unit,
+                direction=contract.metric.direction,
+                solved=contract.metric.solved,
             ),
             budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}.",
             hardware=f"{contract.hardware.device}, {contract.hardware.cores_per_run} core a run.",
