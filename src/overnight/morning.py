@@ -127,7 +127,8 @@ class Morning:
     def _shortfall(self) -> told.Shortfall:
         decided = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
         attempts = [data for data in decided if data["verdict"] in (Verdict.REFUTED, Verdict.INCONCLUSIVE)]
-        confirm = [data for data in attempts if self.state.runs[data["evidence"][0]].phase == "confirm"]
+        meant = [data for data in attempts if not self.state.candidates[data["candidate"]].plant]
+        confirm = [data for data in meant if self.state.runs[data["evidence"][0]].phase == "confirm"]
         if confirm:
             last = confirm[-1]
             return told.Shortfall(
