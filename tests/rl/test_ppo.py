@@ -237,7 +237,15 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ordered(tmp_path: Path, cache: Path) -> Start:
     """Write an order, and return its folder."""
 
-    def order(name: str, amount: float, *, env: str = "CartPole-v1", compiled: str = "", **params: Any) -> Path:
+    def order(
+        name: str,
+        amount: float,
+        *,
+        env: str = "CartPole-v1",
+        compiled: str = "",
+        device: str = "cpu",
+        **params: Any,
+    ) -> Path:
         data = {
             "run": "r-0001",
             "env": {"backend": "gymnasium", "id": env},
@@ -245,7 +253,7 @@ def ordered(tmp_path: Path, cache: Path) -> Start:
             "budget": {"unit": "env_steps", "amount": amount},
             "params": params,
             "cores": 1,
-            "device": "cpu",
+            "device": device,
             "compile_cache": compiled or str(cache),
         }
         (tmp_path / name / "out").mkdir(parents=True)
@@ -346,6 +354,15 @@ def test_an_environment_that_does_not_fit_ends_the_run_with_one_sentence(ordered
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1
     assert said.splitlines()[-1].startswith("NoSuchThing-v0 cannot be made")
+
+
+@pytest.mark.feature("H100")
+def test_a_run_whose_contract_requires_a_gpu_fails_without_one(ordered: Start) -> None:
+    folder = ordered("gpu", 1024, device="cuda")
+    process = start(folder)
+    _, said = process.communicate(timeout=120)
+    assert (process.returncode, said) == (1, "device: `cuda` is asked for, but JAX finds only cpu here\n")
+    assert not any((folder / "out").iterdir()), "nothing was trained on another device"
 
 
 def test_observations_that_are_no_block_of_numbers_are_flattened_for_trainer_and_referee_alike(ordered: Start) -> None:

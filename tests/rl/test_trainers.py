@@ -174,10 +174,11 @@ def test_sac_exports_the_mode_of_its_policy_within_the_bounds(trained: Trained) 
     assert np.abs(found).max() <= 2
 
 
-def test_a_device_that_is_asked_for_and_missing_ends_the_process_with_a_sentence() -> None:
+@pytest.mark.parametrize("device", ["tpu", "cpu:7", "cuda:zero"])
+def test_a_device_that_is_asked_for_and_missing_ends_the_process_with_a_sentence(device: str) -> None:
     prepare_device(order("ppo", 1))
-    wanted = Order("r-0001", order("ppo", 1).env, 1, Budget("env_steps", 1), {}, 1, "tpu", None)
-    with pytest.raises(SystemExit, match="device: `tpu` is asked for, but JAX finds only cpu here"):
+    wanted = Order("r-0001", order("ppo", 1).env, 1, Budget("env_steps", 1), {}, 1, device, None)
+    with pytest.raises(SystemExit, match=f"device: `{device}` is asked for, but JAX finds only cpu here"):
         prepare_device(wanted)
 
 

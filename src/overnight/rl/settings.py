@@ -34,8 +34,8 @@ def settings(kind: type[Kind], given: Mapping[str, Any], *, trainer: str) -> Kin
 def prepare_device(order: Order) -> None:
     """Use the order's compiled programs, and end the process where the device it asks for is missing.
 
-    `cpu` is always there, and `auto` is whatever JAX finds. Any other name must be one of
-    JAX's platforms, such as `gpu`: a run that was to be fast is never slow in silence.
+    `cpu` is always there, and `auto` is whatever JAX finds. Any other name must be one of JAX's
+    platforms, such as `gpu`, or one of its devices, such as `cuda:1`: what was to be fast is never slow in silence.
     """
     if order.compile_cache is not None:
         jax.config.update("jax_compilation_cache_dir", order.compile_cache)  # type: ignore[no-untyped-call]
@@ -43,8 +43,9 @@ def prepare_device(order: Order) -> None:
         warnings.filterwarnings("ignore", "Error .* persistent compilation cache")  # it may be read-only
     if order.device in ("cpu", "auto"):
         return
+    platform, _, number = order.device.partition(":")
     try:
-        found = jax.devices(order.device)
-    except RuntimeError:
+        found = jax.devices(platform)[int(number or 0)]
+    except (RuntimeError, ValueError, IndexError):
         sys.exit(f"device: `{order.device}` is asked for, but JAX finds only {jax.default_backend()} here")
-    jax.config.update("jax_default_device", found[0])  # type: ignore[no-untyped-call]
+    jax.config.update("jax_default_device", found)  # type: ignore[no-untyped-call]
