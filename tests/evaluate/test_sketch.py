@@ -7,14 +7,24 @@ import pytest
 from overnight.evaluate.sketch import HEIGHT, WIDTH, sketch
 
 CLASSIC = ("CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1", "Acrobot-v1")
+MUJOCO = (
+    "Hopper-v5",
+    "Walker2d-v5",
+    "HalfCheetah-v5",
+    "Ant-v5",
+    "Humanoid-v5",
+    "Swimmer-v5",
+    "Reacher-v5",
+    "Pusher-v5",
+)
 
 
-@pytest.mark.parametrize("name", CLASSIC)
+@pytest.mark.parametrize("name", [*CLASSIC, *MUJOCO])
 def test_a_classic_task_is_drawn_and_moves_when_it_moves(name: str) -> None:
     environment = gymnasium.make(name)
     environment.reset(seed=3)
     first = sketch(environment)
-    for _ in range(5):
+    for _ in range(8):
         environment.step(environment.action_space.low if hasattr(environment.action_space, "low") else 0)
     then = sketch(environment)
     assert first is not None

@@ -5,8 +5,9 @@ returns is checked before it reaches an environment: the number, the type, the r
 that it is finite.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,8 +119,9 @@ def record(spec: EnvSpec, policy: Policy, seed: int) -> tuple[Episode, list[Arra
     try:
         observation, _ = environment.reset(seed=int(seed))
         total, steps, over, reset = 0.0, 0, False, np.ones(1, bool)
+        picture = _painter(environment)
         while not over:
-            frames.append(_picture(environment))
+            frames.append(picture())
             batch = np.asarray(observation)[None]
             action = checked(policy(batch, reset), environment.action_space, 1, clip=spec.clip_actions)[0]
             observation, reward, terminated, truncated, _ = environment.step(action)
@@ -129,13 +131,18 @@ def record(spec: EnvSpec, policy: Policy, seed: int) -> tuple[Episode, list[Arra
         environment.close()
 
 
-def _picture(environment: Any) -> Array:  # noqa: ANN401 - Gymnasium's environments are generic
-    import gymnasium
+def _painter(environment: Any) -> Callable[[], Array]:  # noqa: ANN401 - Gymnasium's environments are generic
+    """What draws this environment, which was reset: its own pictures, or sketches where its first one fails."""
+
+    def own() -> Array:
+        return np.asarray(environment.render(), np.uint8)
 
     try:
-        return np.asarray(environment.render(), np.uint8)
-    except (gymnasium.error.DependencyNotInstalled, ImportError):
-        drawn = sketch(environment)
-        if drawn is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a library that looks for a screen, before its error
+            own()
+    except Exception:  # whatever its library raises where there is no screen, no OpenGL or no pygame
+        if sketch(environment) is None:
             raise
-        return drawn
+        return lambda: cast(Array, sketch(environment))
+    return own

@@ -2,7 +2,8 @@
 
 Gymnasium draws these with pygame, which is not among our dependencies. Where it is missing,
 an episode can still be watched: the classic control tasks are drawn from a few numbers, and
-whatever is made of Box2D bodies from the outlines of those bodies.
+whatever is made of Box2D bodies from the outlines of those bodies. So is what MuJoCo moves, seen
+from the side, where there is no OpenGL to draw it with.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,6 +82,8 @@ def sketch(environment: Any) -> NDArray[np.uint8] | None:  # noqa: ANN401 - Gymn
     draw = _BY_NAME.get(type(world).__name__)
     if draw is not None and getattr(world, "state", None) is not None:
         return draw(world).pixels
+    if hasattr(getattr(world, "data", None), "geom_xpos"):
+        return _mujoco(world.model, world.data).pixels
     bodies = _bodies(world)
     return _box2d(bodies).pixels if bodies else None
 
@@ -182,3 +185,60 @@ def _outline(canvas: Canvas, body: Any, shape: Any, colour: Colour) -> None:  # 
             (centre[0] + radius * cos(turn), centre[1] + radius * sin(turn)) for turn in np.linspace(0, 2 * pi, 16)
         ]
         canvas.polygon(corners, colour)
+
+
+_PLANE, _CAPSULE, _CYLINDER, _BOX = 0, 3, 5, 6
+"""MuJoCo's numbers for the shapes that we draw; whatever else there is, is drawn as a disc."""
+_ROUND = (_CAPSULE, _CYLINDER)
+
+
+def _mujoco(model: Any, data: Any) -> Canvas:  # noqa: ANN401
+    """The shapes of a model seen from the side: x to the right, height upwards, what is farther away first.
+
+    Where nothing has height, as for a swimmer or a reaching arm, it is seen from above.
+    """
+    shapes = [i for i in range(model.ngeom) if model.geom_type[i] != _PLANE]
+    places = np.asarray(data.geom_xpos)[shapes]
+    sees = (0, 2) if np.ptp(places[:, 2]) > 1e-6 else (0, 1)
+    x, y = (float(places[:, axis].mean()) for axis in sees)
+    width = _width(model, shapes, sees)
+    canvas = Canvas((x, y), width)
+    if sees == (0, 2):
+        canvas.line((x - width, 0.0), (x + width, 0.0), 0.008 * width, QUIET)
+        for mark in range(int(x - width), int(x + width) + 1):  # so that one sees how far it comes
+            canvas.line((float(mark), 0.0), (float(mark), -0.04 * width), 0.008 * width, QUIET)
+    depth = 3 - sum(sees)
+    for number, i in enumerate(sorted(shapes, key=lambda i: -data.geom_xpos[i][depth])):
+        _solid(canvas, model, data, i, sees, (INK, WARM, ACCENT)[number % 3])
+    return canvas
+
+
+def _width(model: Any, shapes: list[int], sees: tuple[int, int]) -> float:  # noqa: ANN401
+    """How much of the world a picture shows, which is the same in every one: a bit more than the model at its start."""
+    import mujoco  # type: ignore[import-untyped]
+
+    start = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, start)
+    sizes = np.asarray(model.geom_size)[shapes].max(1, keepdims=True)
+    places = np.asarray(start.geom_xpos)[shapes]
+    across, up = ((places + sizes).max(0) - (places - sizes).min(0))[list(sees)]
+    return float(2 * max(across, up * WIDTH / HEIGHT))
+
+
+def _solid(canvas: Canvas, model: Any, data: Any, i: int, sees: tuple[int, int], colour: Colour) -> None:  # noqa: ANN401
+    kind, size = int(model.geom_type[i]), np.asarray(model.geom_size[i])
+    place, turned = np.asarray(data.geom_xpos[i]), np.asarray(data.geom_xmat[i]).reshape(3, 3)
+    if kind == _BOX:
+        ends = [place + turned @ (size * corner) for corner in _CORNERS]
+        for start, end in ((a, b) for a in ends for b in ends):
+            canvas.line(_flat(start, sees), _flat(end, sees), float(size.min()), colour)
+        return
+    half = size[1] * turned[:, 2] if kind in _ROUND else np.zeros(3)
+    canvas.line(_flat(place - half, sees), _flat(place + half, sees), 2 * float(size[0]), colour)
+
+
+_CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+
+
+def _flat(place: NDArray[Any], sees: tuple[int, int]) -> Point:
+    return float(place[sees[0]]), float(place[sees[1]])
