@@ -105,7 +105,8 @@ def replay(path: Path, first: int, last: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "recorded", "replay", str(path), str(first), str(last)]
     told = subprocess.run(command, cwd=ROOT / "benchmarks", check=True, capture_output=True).stdout
     busy = (busy_seconds() - before) / ((time.monotonic() - began) * CORES)
-    return json.loads(told) | {"busy": busy}
+    found: dict[str, Any] = json.loads(told)
+    return found | {"busy": busy}
 
 
 def known(path: Path) -> dict[tuple[str, ...], list[dict[str, Any]]]:

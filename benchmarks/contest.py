@@ -15,6 +15,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -270,7 +271,7 @@ def _between(line: list[tuple[float, float]], at: float) -> float:
     """The value of a line of points at one place; before and after it, the first and the last value."""
     if at <= line[0][0]:
         return line[0][1]
-    for (left, low), (right, high) in zip(line, line[1:], strict=False):
+    for (left, low), (right, high) in pairwise(line):
         if at <= right:
             return low + (high - low) * (at - left) / max(right - left, 1e-9)
     return line[-1][1]

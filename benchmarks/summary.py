@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ def mean_over_time(points: Sequence[Point], start: float, seconds: float) -> flo
     line = [(0.0, start), *sorted(points)]
     line.append((max(seconds, line[-1][0]), line[-1][1]))
     area = 0.0
-    for (left, low), (right, high) in zip(line, line[1:], strict=False):
+    for (left, low), (right, high) in pairwise(line):
         end = min(right, seconds)
         if right > left and end > left:
             at_end = low + (high - low) * (end - left) / (right - left)

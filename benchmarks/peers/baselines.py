@@ -31,6 +31,7 @@ def from_recipe(recipe: Recipe) -> tuple[int, dict[str, Any] | None, dict[str, A
     """
     falling = (lambda left: recipe.learning_rate * left) if recipe.anneal_learning_rate else recipe.learning_rate
     hidden = [recipe.hidden_units] * 2
+    policy = {"net_arch": {"pi": hidden, "vf": hidden}, "activation": recipe.activation}
     ppo = {
         "learning_rate": falling,
         "n_steps": recipe.rollout_steps,
@@ -44,9 +45,8 @@ def from_recipe(recipe: Recipe) -> tuple[int, dict[str, Any] | None, dict[str, A
         "ent_coef": recipe.entropy_weight,
         "vf_coef": recipe.value_weight / 2,
         "max_grad_norm": recipe.max_grad_norm,
-        "policy_kwargs": {"net_arch": {"pi": hidden, "vf": hidden}, "activation": recipe.activation},
+        "policy_kwargs": policy | {"log_std_init": recipe.initial_log_std, "ortho_init": True},
     }
-    ppo["policy_kwargs"] |= {"log_std_init": recipe.initial_log_std, "ortho_init": True}
     normal = {"norm_obs": recipe.normalize_observations, "norm_reward": recipe.normalize_rewards, "gamma": recipe.gamma}
     return recipe.num_envs, normal if any(list(normal.values())[:2]) else None, ppo
 

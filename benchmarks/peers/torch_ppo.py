@@ -19,7 +19,7 @@ DIARY = Diary() if __name__ == "__main__" else None
 
 import gymnasium  # noqa: E402 - the number libraries read their limits when they are imported
 import torch  # type: ignore[import-not-found] # noqa: E402 - it is in the peers' environment only
-from torch import nn  # type: ignore[import-not-found] # noqa: E402
+from torch import nn  # noqa: E402
 
 Array = NDArray[Any]
 CLIP = 10.0
@@ -89,7 +89,8 @@ class Normalised:
         self.running = self.running * self.recipe.gamma + rewards
         self.returns.absorb(self.running[:, None])
         self.running = self.running * ~self.resetting
-        return np.clip(rewards * self.returns.scale(), -CLIP, CLIP)
+        scaled: Array = np.clip(rewards * self.returns.scale(), -CLIP, CLIP)
+        return scaled
 
 
 def layer(inputs: int, outputs: int, gain: float) -> Any:  # noqa: ANN401 - torch is unknown to the type checker here
