@@ -11,6 +11,7 @@ trying out: such runs are kept apart by their key. `--file` names another file o
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -164,6 +165,7 @@ def options() -> argparse.Namespace:
 
 def main() -> int:
     """Measure what is missing."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the learner of this moment is ended as well
     asked = options()
     tables = asked.tables or ["speed", "classic", "return"]
     plan, made_of, attempts = list(planned(tables, asked.seconds, asked.seeds)), versions(), known(asked.file)

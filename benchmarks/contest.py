@@ -125,6 +125,7 @@ def run(job: Job, folder: Path) -> dict[str, Any]:
     speed = rates(told)
     found |= {"rate": speed.whole, "late_rate": speed.late, "late_from": speed.first, "steps": speed.last}
     found["end"] = watched.seconds((folder / "policy" / "policy.json").stat().st_mtime)
+    found["told"] = json.loads((folder / "ready").read_text() or "{}")
     if job.episodes:
         found |= _measured(job, folder, watched)
     return found
@@ -224,7 +225,7 @@ def versions() -> dict[str, dict[str, str]]:
     if not PEERS.exists():
         return {OURS.name: ours, RECORDED.name: ours}
     theirs = ROOT / "benchmarks" / "peers"
-    both = [theirs / "diary.py", theirs / "settings.py"]
+    both = [theirs / "diary.py", theirs / "settings.py", theirs / "threads.py"]
     plain = installed(str(PEERS), "stable-baselines3", "torch", "gymnasium", "numpy", "rl-zoo3")
     plain["code"] = _digest([*both, theirs / "baselines.py"])
     eager = installed(str(PEERS), "torch", "gymnasium", "numpy") | {"code": _digest([*both, theirs / "torch_ppo.py"])}

@@ -338,7 +338,7 @@ def page(results: Results, figures: Path) -> str:
         (
             "MuJoCo in twelve minutes",
             "Our PPO against the returns that zjianyi/autoRL publishes for trainings of the same length, most of them "
-            "on an H100; theirs are the best of many tries and were not made here.",
+            "on an H100; theirs were not made here.",
             lambda: mujoco_section(results, figures),
         ),
         ("Machine, load and versions", "", lambda: machine_section(results)),

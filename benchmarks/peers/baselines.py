@@ -21,6 +21,8 @@ from stable_baselines3.common.callbacks import BaseCallback  # type: ignore[impo
 from stable_baselines3.common.env_util import make_vec_env  # type: ignore[import-not-found] # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # type: ignore[import-not-found] # noqa: E402
 
+from peers import threads  # noqa: E402
+
 Array = NDArray[Any]
 
 
@@ -35,7 +37,7 @@ def from_recipe(recipe: Recipe) -> tuple[int, dict[str, Any] | None, dict[str, A
     ppo = {
         "learning_rate": falling,
         "n_steps": recipe.rollout_steps,
-        "batch_size": recipe.num_envs * recipe.rollout_steps // recipe.num_minibatches,
+        "batch_size": recipe.minibatch(),
         "n_epochs": recipe.update_epochs,
         "gamma": recipe.gamma,
         "gae_lambda": recipe.gae_lambda,
@@ -125,7 +127,8 @@ def train(diary: Diary) -> None:
     activation = ppo["policy_kwargs"].pop("activation")
     kind, function = algorithm(library, activation)
     ppo["policy_kwargs"]["activation_fn"] = function
-    torch.set_num_threads(Recipe.threads)
+    hidden = (ppo["policy_kwargs"].get("net_arch") or {"pi": [64]})["pi"][0]
+    on = threads.choose(diary.order.cores, batch=ppo.get("batch_size", 64), hidden=hidden)
 
     class OnTime(kind):  # type: ignore[misc, valid-type]
         """Schedules fall with the budget instead of with a number of steps."""
@@ -138,7 +141,7 @@ def train(diary: Diary) -> None:
         envs = VecNormalize(envs, **normal)
     model = OnTime("MlpPolicy", envs, seed=diary.order.train_seed, device="cpu", **ppo)
     watch = Watch(diary, library, activation)
-    diary.begin()
+    diary.begin(threads=str(on))
     model.learn(10**12, callback=watch)
     if not watch.diary.training.out.joinpath("metrics.jsonl").exists():
         diary.report(model.num_timesteps)

@@ -68,9 +68,9 @@ class Diary:
         self._saved = 0
         limit_threads(self.order.cores)
 
-    def begin(self) -> None:
+    def begin(self, **facts: str) -> None:
         """Start the clock: everything is imported and made."""
-        self.training.ready()
+        self.training.ready(**facts)
 
     def spent(self) -> bool:
         """Whether the budget is used up."""

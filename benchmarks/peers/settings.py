@@ -34,8 +34,6 @@ class Recipe:
     normalize_observations: bool = False
     normalize_rewards: bool = False
     initial_log_std: float = 0.0
-    threads: int = 1
-    """Threads of PyTorch: one is faster than two for networks of this size."""
 
     @classmethod
     def of(cls, params: Mapping[str, object]) -> Self:
@@ -43,6 +41,10 @@ class Recipe:
         given: Any = params["recipe"]
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in given.items() if name in known})
+
+    def minibatch(self) -> int:
+        """Samples in one minibatch."""
+        return self.num_envs * self.rollout_steps // self.num_minibatches
 
 
 def not_followed(params: Mapping[str, object]) -> list[str]:

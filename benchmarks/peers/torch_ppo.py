@@ -21,6 +21,8 @@ import gymnasium  # noqa: E402 - the number libraries read their limits when the
 import torch  # type: ignore[import-not-found] # noqa: E402 - it is in the peers' environment only
 from torch import nn  # noqa: E402
 
+from peers import threads  # noqa: E402
+
 Array = NDArray[Any]
 CLIP = 10.0
 
@@ -193,14 +195,14 @@ def make(diary: Diary, recipe: Recipe) -> tuple[Normalised, Array]:
 def train(diary: Diary) -> None:
     """Train until the budget is spent."""
     recipe = Recipe.of(diary.order.params)
+    count = threads.choose(diary.order.cores, batch=recipe.minibatch(), hidden=recipe.hidden_units)
     torch.manual_seed(diary.order.train_seed)
-    torch.set_num_threads(recipe.threads)
     rng = np.random.default_rng(diary.order.train_seed)
     envs, observation = make(diary, recipe)
     agent = Agent(envs, recipe)
     optimizer = torch.optim.Adam(agent.parameters(), lr=recipe.learning_rate, eps=1e-5)
     shape, steps = (recipe.rollout_steps, recipe.num_envs), 0
-    diary.begin()
+    diary.begin(threads=str(count))
     while not diary.spent():
         if recipe.anneal_learning_rate:
             optimizer.param_groups[0]["lr"] = recipe.learning_rate * diary.left()
