@@ -52,7 +52,7 @@ bench-page: $(VENV)/.ready ## write benchmarks/RESULTS.md from what was measured
 	@$(BIN)/python benchmarks/page.py
 
 $(VENV)/.mujoco: $(VENV)/.ready
-	@$(BIN)/python -c 'import mujoco' 2>/dev/null || $(BIN)/python -m pip install -qq --constraint constraints.txt 'mujoco==4.0.0'
+	@$(BIN)/python -c 'import imageio, mujoco' 2>/dev/null || $(BIN)/python -m pip install -qq --constraint constraints.txt 'mujoco==4.0.0' 'imageio==2.38.1'
 	@touch $@
 
 peers: build/peers/.ready ## install the peers into an environment of their own, build/peers/.venv

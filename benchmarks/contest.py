@@ -141,7 +141,7 @@ def _train(job: Job, folder: Path) -> Watched:
             [python, "-m", job.learner.module], env=os.environ | told, cwd=folder, stdout=said, stderr=said
         )
         try:
-            watched = _watch(process, folder, limit=job.seconds * CORES * 3 + 180, keep=job.curve)
+            watched = _watch(process, folder, limit=job.seconds * CORES * 4 + 600, keep=job.curve)
         finally:
             process.kill()
             process.wait()
