@@ -8,10 +8,10 @@ ENV ?= CartPole-v1
 HOURS ?= 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help run night test check bench speed soak features system reference changelog wheel clean learning
+.PHONY: help run night test check bench bench-mujoco bench-page peers speed soak features system reference changelog wheel clean learning
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=…"; exit 1; }
@@ -39,8 +39,30 @@ check: $(VENV)/.ready ## format, lint, types, generated pages
 	@$(BIN)/python tools/changelog.py --check
 	@$(BIN)/python tools/features.py > /dev/null
 
-bench: $(VENV)/.ready ## measure the ledger and the command line
+bench: $(VENV)/.ready $(VENV)/.mujoco peers ## the ledger, then our PPO beside its peers: under 100 minutes on an idle machine, goes on where it was stopped
 	@$(BIN)/python benchmarks/ledger.py
+	@$(BIN)/python benchmarks/bench.py
+	@$(BIN)/python benchmarks/page.py
+
+bench-mujoco: $(VENV)/.ready $(VENV)/.mujoco ## our PPO on MuJoCo for twelve minutes a run: two and a half hours, goes on where it was stopped
+	@$(BIN)/python benchmarks/bench.py mujoco
+	@$(BIN)/python benchmarks/page.py
+
+bench-page: $(VENV)/.ready ## write benchmarks/RESULTS.md from what was measured
+	@$(BIN)/python benchmarks/page.py
+
+$(VENV)/.mujoco: $(VENV)/.ready
+	@$(BIN)/python -c 'import imageio, mujoco' 2>/dev/null || $(BIN)/python -m pip install -qq --constraint constraints.txt 'mujoco==4.0.0' 'imageio==2.38.1'
+	@touch $@
+
+peers: build/peers/.ready ## install the peers into an environment of their own, build/peers/.venv
+
+build/peers/.ready: benchmarks/peers/requirements.txt
+	@mkdir -p build/peers && $(PYTHON) -m venv --clear build/peers/.venv
+	@echo "installing the peers into build/peers/.venv …"
+	@build/peers/.venv/bin/python -m pip install -qq --no-deps --only-binary :all: --requirement $< || \
+		{ echo "torch's CPU build is needed: set PIP_EXTRA_INDEX_URL to PyTorch's index of CPU wheels, or PIP_FIND_LINKS to a folder with it"; exit 1; }
+	@touch $@
 
 speed: $(VENV)/.ready ## measure the built-in trainers: steps a second, ms an update, where the time goes
 	@$(BIN)/python benchmarks/trainers.py
