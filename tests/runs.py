@@ -13,7 +13,9 @@ from overnight.machine import RealMachine
 from overnight.records.env import EnvSpec
 from overnight.records.job import Exit, Job
 from overnight.records.order import RunBudget, RunOrder
+from overnight.records.tier import Tier
 from overnight.run.launch import exit_of, launch, prepare
+from overnight.sandbox.probe import strongest
 from scenes import Scene, scene_in
 
 MACHINE = RealMachine()
@@ -25,14 +27,30 @@ out = pathlib.Path(os.environ["OVERNIGHT_OUT"])
 """
 
 
-def run(folder: Path, trainer: str, *, wall: float = 20, silence: float = 20, disk: int = 10_000_000) -> Exit:
+def run(
+    folder: Path,
+    trainer: str,
+    *,
+    wall: float = 20,
+    silence: float = 20,
+    disk: int = 10_000_000,
+    tier: Tier | None = None,
+) -> Exit:
     """Run one trainer to its end under a real supervisor."""
-    begin(folder, trainer, wall=wall, silence=silence, disk=disk)
+    begin(folder, trainer, wall=wall, silence=silence, disk=disk, tier=tier)
     return wait(folder)
 
 
-def begin(folder: Path, trainer: str, *, wall: float = 20, silence: float = 20, disk: int = 10_000_000) -> None:
-    """Start one trainer under a real supervisor."""
+def begin(
+    folder: Path,
+    trainer: str,
+    *,
+    wall: float = 20,
+    silence: float = 20,
+    disk: int = 10_000_000,
+    tier: Tier | None = None,
+) -> None:
+    """Start one trainer under a real supervisor, held as strongly as this machine can, or at a tier."""
 
     def export(target: Path) -> None:
         target.mkdir(parents=True)
@@ -55,6 +73,7 @@ def begin(folder: Path, trainer: str, *, wall: float = 20, silence: float = 20, 
         wall_seconds=wall,
         silence_seconds=silence,
         disk_bytes=disk,
+        tier=tier or strongest(),
     )
     launch(prepare(MACHINE, folder, order, job, export), LocalLauncher())
 

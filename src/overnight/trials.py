@@ -19,7 +19,8 @@ from overnight.candidate.tree import Store
 from overnight.contract import trainers
 from overnight.errors import Refused
 from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, measure
-from overnight.evaluate.seeds import Seeds
+from overnight.evaluate.seeds import Seeds, keys_folder
+from overnight.isolation import tier_for
 from overnight.ports import Launcher
 from overnight.records.codec import digest, loads
 from overnight.records.contract import Contract
@@ -144,6 +145,7 @@ def _end(one: Bench, name: str, ended: Exit) -> None:
         wall_seconds=ended.wall_seconds,
         cpu_seconds=ended.cpu_seconds,
         exit_status=ended.exit_status,
+        tier=ended.tier,
     )
     one.study.append(Actor.RUNNER, end)
 
@@ -176,6 +178,7 @@ def _measure(one: Bench, name: str, run: RunState) -> None:
         guardrails=found.guardrails() if not found.error else {},
         comparability=run.comparability,
         artefact=artefact,
+        tier=found.tier,
     )
     one.study.append(Actor.REFEREE, evidence)
     told = f"{evidence.score:.1f}" if evidence.score is not None else found.error
@@ -194,20 +197,18 @@ def episode_seeds(one: Bench, run: RunState) -> tuple[int, ...]:
 
 def _asked(one: Bench, name: str, folder: Path, seeds: Sequence[int]) -> Measured:
     """Ask the referee, again where it failed; a policy of code under which it fails each time has no score."""
-    because = ""
+    tier = tier_for(one.contract.evaluation.min_tier)
     for _ in range(REFEREE_TRIES):
         sweep(folder)  # a policy's own children may have outlived a referee that was killed
         try:
-            return measure(one.study.machine, one.contract.task.env, folder, seeds)
+            return measure(one.study.machine, one.contract.task.env, folder, seeds, tier=tier)
         except RefereeFailed as failed:
             because = sentence(f"{name} could not be measured and is asked again: {failed}")
             one.study.append(Actor.ENGINE, Note(says=because))
     sweep(folder)
     if is_code(folder) and not _is_compared_with(one, one.study.state.runs[name].candidate):
-        says = (
-            f"The referee failed {REFEREE_TRIES} times in a row with this policy, whose code can reach it at tier T1."
-        )
-        return Measured((), says)
+        says = f"The referee failed {REFEREE_TRIES} times in a row with this policy, whose code runs beside it."
+        return Measured((), says, tier)
     raise Refused(name, (f"The referee failed {REFEREE_TRIES} times in a row; nothing was decided on this run.",))
 
 
@@ -279,6 +280,9 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
         wall_seconds=one.contract.budget.run_wall_seconds,
         silence_seconds=SILENCE_SECONDS,
         disk_bytes=int(one.contract.budget.disk_gigabytes * 1e9 / 10),
+        tier=tier_for(one.contract.evaluation.min_tier),
+        hidden=(str(one.study.at.task.root.folder), str(keys_folder()), str(Path.home())),
+        network=one.contract.experiments.permissions.network,
     )
 
 

@@ -14,6 +14,11 @@ MAY_SPAWN = {
     "adapters/launchers/local.py",  # the supervisor of a run, and nothing else
     "run/supervisor.py",  # the trainer: the approved command, under its limits
     "sandbox/processes.py",  # starts none: it speaks to the kernel about those that there are
+    "sandbox/landlock.py",  # starts none
+    "sandbox/seccomp.py",  # starts none
+    "sandbox/start.py",  # trainers and policies, held at a tier, for the two modules that start them
+    "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap
+    "sandbox/probe.py",  # the canary that a tier must hold
     "evaluate/policy_process.py",  # a candidate's own policy, on the other side of the trust line
 }
 """The modules that ask the operating system for a process. Only the supervisor can train."""

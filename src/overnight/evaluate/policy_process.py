@@ -4,28 +4,31 @@ The referee asks, waits until a deadline, and takes exactly the bytes that it ex
 answer that comes early, late, with the wrong number, of the wrong length or not at all is
 the policy's error and never an exception in the referee.
 
-Tier T1. The policy has no descriptor but its two pipes, no capability even where the user is
-root, and cannot open the referee's memory or descriptors. It dies with the referee, and every
-process that it started is ended with it. It can still kill the referee, whose user it shares:
-then there is no result, and the engine asks again.
+The policy has no descriptor but its two pipes, no capability even where the user is root, and
+cannot open the referee's memory or descriptors. It dies with the referee, and every process that it
+started is ended with it. From tier T2 on it reads only its own folder and the installed packages,
+writes nowhere, has no sockets, and cannot signal the referee. At T1 it can: then there is no result,
+and the engine asks again.
 """
 
 import json
 import os
-import resource
 import secrets
 import select
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from overnight.evaluate.episodes import Array, PolicyError
 from overnight.guest import wire
-from overnight.sandbox.processes import die_with_parent, end_tree, give_up_privileges
+from overnight.sandbox.bounds import bounds_for
+from overnight.sandbox.processes import end_tree
+from overnight.sandbox.start import Child, Tier, start
 
 LOAD_SECONDS = 30.0
 FIRST_SECONDS = 10.0
@@ -33,26 +36,33 @@ STEP_SECONDS = 2.0
 ALL_SECONDS = 1200.0
 """How long a policy may take for all its answers: less than the engine waits for a referee."""
 _START = """
-import contextlib, fcntl, os, runpy, sys
-with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-    file.write("1000")  # where memory ends, the policy ends before the referee
+import fcntl, os, runpy, sys
 questions, answers = (fcntl.fcntl(int(sys.argv.pop(1)), fcntl.F_DUPFD, 10) for _ in range(2))
 os.dup2(questions, 3), os.dup2(answers, 4), os.closerange(5, 256)
 runpy.run_module("overnight.guest.act", run_name="__main__")
 """
 
 
+class Folders(NamedTuple):
+    """Where a policy is."""
+
+    run: Path
+    """The run that left it."""
+    policy: Path
+    """What was taken of it."""
+
+
 class PolicyProcess:
     """A policy that can be called like a function."""
 
-    def __init__(self, run_folder: Path, policy: Path, environment: Any, lanes: int) -> None:  # noqa: ANN401
+    def __init__(self, folders: "Folders", environment: Any, lanes: int, tier: Tier = "T1") -> None:  # noqa: ANN401
         space, actions = environment.observation_space, environment.action_space
         self._lanes, self._number = lanes, 0
         self._action_shape = (lanes,) if hasattr(actions, "n") else (lanes, *actions.shape)
         self._action_type = np.dtype(np.int64 if hasattr(actions, "n") else np.float32)
         self._answer_bytes = wire.HEAD.size + int(np.prod(self._action_shape)) * self._action_type.itemsize
         self._left = ALL_SECONDS
-        self._process, self._questions, self._answers = _start(run_folder, policy)
+        self._process, self._questions, self._answers = _start(folders, tier)
         try:
             self._greet(space)
         except PolicyError:
@@ -124,35 +134,25 @@ class PolicyProcess:
         return bytes(found)
 
 
-def _start(run_folder: Path, policy: Path) -> tuple["subprocess.Popen[bytes]", int, int]:
+def _start(folders: Folders, tier: Tier) -> tuple["subprocess.Popen[bytes]", int, int]:
     ask_read, ask_write = os.pipe()
     answer_read, answer_write = os.pipe()
     os.set_blocking(ask_write, False)
-    command = (sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(policy))
-    referee = os.getpid()
-
-    def in_child() -> None:  # the referee has one thread, so nothing is held between fork and exec
-        die_with_parent(referee)
-        give_up_privileges()
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-    process = subprocess.Popen(
-        command,
+    child = Child(
+        command=(sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(folders.policy)),
         cwd="/",
         env={
             "PATH": os.defpath,
             "HOME": "/nonexistent",
             "LC_ALL": "C",
             "OMP_NUM_THREADS": "1",
-            "OVERNIGHT_RUN": str(run_folder / "run.json"),  # by this, what a killed referee left is found
+            "OVERNIGHT_RUN": str(folders.run / "run.json"),  # by this, what a killed referee left is found
         },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
         pass_fds=(ask_read, answer_write),
-        start_new_session=True,
-        preexec_fn=in_child,
     )
+    process = start(child, bounds_for((str(folders.policy),), hidden=(str(folders.run),)), tier)
+    with suppress(OSError):  # where memory ends, the policy ends before the referee
+        Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000")
     os.close(ask_read)
     os.close(answer_write)
     return process, ask_write, answer_read

@@ -16,7 +16,7 @@ import numpy as np
 from overnight.errors import OvernightError, UserError
 from overnight.evaluate import architectures, episodes
 from overnight.evaluate.episodes import Policy, PolicyError
-from overnight.evaluate.policy_process import PolicyProcess
+from overnight.evaluate.policy_process import Folders, PolicyProcess
 from overnight.records.codec import decode
 from overnight.records.env import EnvSpec
 from overnight.sandbox.processes import die_with_parent, hide_memory, inherit_orphans
@@ -51,7 +51,12 @@ def _policy(request: dict[str, Any], spec: EnvSpec, lanes: int) -> Policy:
             return _reference(reference, environment, lanes, request["seeds"][0])
         folder = Path(request["policy"])
         if architectures.kind_of(folder) == "code":
-            return PolicyProcess(Path(request["run_folder"]), folder, environment, lanes)
+            try:
+                return PolicyProcess(Folders(Path(request["run_folder"]), folder), environment, lanes, request["tier"])
+            except OSError as error:
+                raise OvernightError(
+                    "referee", f"the policy could not be started at {request['tier']}: {error}"
+                ) from error
         return architectures.load(folder)
     finally:
         environment.close()

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from overnight.records.limits import AtLeast, CandidateId, Digest, Items, Name, ObjectId, RunId, Sentence
+from overnight.records.tier import Tier
 
 
 class Outcome(StrEnum):
@@ -66,3 +67,5 @@ class RunEnd:
     """Processor time of the whole process tree."""
     exit_status: int | None = None
     """The process's exit status, or null where there was none."""
+    tier: Tier | None = None
+    """How strongly its trainer was held, or null where nobody was left to tell."""

@@ -10,9 +10,10 @@ Two processes share that work. A keeper does nothing but wait, and inherits ever
 supervisor proper is its child. Killing either one ends the whole run at once: whichever is left
 ends everything below it, a daemon that hides where it comes from included.
 
-Isolation here is tier T1: a private home and temporary folder, an environment of our own
-making, a read-only export without `.git`, and a kill that reaches every descendant. It does
-not keep a hostile trainer from reading what the user can read; later tiers do.
+The trainer has a private home and temporary folder, an environment of our own making and a
+read-only export without `.git`, and a kill reaches every descendant. From tier T2 on it may write
+nowhere else, and read only its own folder, programs and libraries. The job says the tier; where it
+cannot be applied, the run never begins.
 """
 
 import fcntl
@@ -37,7 +38,9 @@ from overnight.records.run import Outcome
 from overnight.records.text import sentence
 from overnight.run.harvest import harvest
 from overnight.run.log import CappedLog
+from overnight.sandbox.bounds import Bounds, bounds_for, command_paths
 from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
+from overnight.sandbox.start import Child, exit_status, start
 
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
@@ -61,10 +64,10 @@ class Supervisor:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.pid = os.getpid()
         self.job = loads(Job, (folder / "job.json").read_bytes(), where=str(folder / "job.json"))
         self.out = folder / "out"
-        self.budget = loads(RunOrder, (folder / "run.json").read_bytes(), where=str(folder / "run.json")).budget
+        self.order = loads(RunOrder, (folder / "run.json").read_bytes(), where=str(folder / "run.json"))
+        self.budget = self.order.budget
         self.log = CappedLog(folder / "log")
         self.began = time.monotonic()
         self.last_sign = self.began
@@ -81,13 +84,13 @@ class Supervisor:
         if ending is not None:
             self._ask_to_finish(child)
         end_tree(child.pid)
-        status = child.wait()
+        status = exit_status(child.wait(), self.job.tier)
         self._drain(child, seconds=0.5)
         return self._tell(status, ending)
 
     def _never_began(self, error: OSError) -> Exit:
         self.log.close()
-        because = sentence(f"{self.job.command[0]} could not be started: {error.strerror}.")
+        because = sentence(f"{self.job.command[0]} could not be started: {error.strerror or error}.")
         return Exit(
             outcome=Outcome.CRASHED,
             because=because,
@@ -102,17 +105,25 @@ class Supervisor:
         for name in ("home", "tmp", "out"):
             (self.folder / name).mkdir(exist_ok=True)
         inherit_orphans()
-        env = {**dict(self.job.env), **self._own_variables()}
-        return subprocess.Popen(
-            self.job.command,
-            cwd=self.folder / "source",
-            env=env,
-            stdin=subprocess.DEVNULL,
+        child = Child(
+            command=self.job.command,
+            cwd=str(self.folder / "source"),
+            env={**dict(self.job.env), **self._own_variables()},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=self._in_child,  # this process has one thread, so nothing is held between fork and exec
+            first=self._in_child,
         )
+        return start(child, self._bounds(), self.job.tier)
+
+    def _bounds(self) -> Bounds:
+        """What the trainer may reach. The compile cache is named only where no code of a candidate's runs."""
+        job, writable = self.job, [self.out, self.folder / "home", self.folder / "tmp"]
+        if self.order.compile_cache is not None:
+            Path(self.order.compile_cache).mkdir(exist_ok=True)
+            writable.append(Path(self.order.compile_cache))
+        own = (self.folder / "source", self.folder / "guest", self.folder / "run.json")
+        named = command_paths(job.command, dict(job.env).get("PATH", os.defpath))
+        return bounds_for((*map(str, own), *named), writable=map(str, writable), hidden=job.hidden, network=job.network)
 
     def _own_variables(self) -> dict[str, str]:
         threads = str(max(len(self.job.cores), 1))
@@ -136,9 +147,7 @@ class Supervisor:
         }
 
     def _in_child(self) -> None:
-        die_with_parent(self.pid)
         os.umask(0o077)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (self.job.disk_bytes, self.job.disk_bytes))
         if self.job.cores:
             os.sched_setaffinity(0, self.job.cores)
@@ -239,6 +248,7 @@ class Supervisor:
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             policy=policy,
             log_bytes=self.log.total,
+            tier=self.job.tier,
         )
 
     def _outcome(self, status: int, ending: Ending | None, *, policy: str | None, why: str) -> tuple[Outcome, str]:
