@@ -4,7 +4,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.begin import Place, begin_env
@@ -12,10 +15,11 @@ from overnight.contract.draft import Stated
 from overnight.machine import RealMachine
 from overnight.records.env import EnvSpec
 from overnight.records.job import Exit, Job
+from overnight.records.limits import Scalar
 from overnight.records.order import RunBudget, RunOrder
 from overnight.records.tier import Tier
 from overnight.run.launch import exit_of, launch, prepare
-from overnight.sandbox.probe import strongest
+from overnight.sandbox.probe import prove, strongest
 from scenes import Scene, scene_in
 
 MACHINE = RealMachine()
@@ -49,6 +53,8 @@ def begin(
     silence: float = 20,
     disk: int = 10_000_000,
     tier: Tier | None = None,
+    params: Mapping[str, Scalar] | None = None,
+    amount: float = 100,
 ) -> None:
     """Start one trainer under a real supervisor, held as strongly as this machine can, or at a tier."""
 
@@ -60,8 +66,8 @@ def begin(
         run="r-0001",
         env=EnvSpec(backend="gymnasium", id="CartPole-v1"),
         train_seed=7,
-        budget=RunBudget(unit="env_steps", amount=100),
-        params={"a": 1},
+        budget=RunBudget(unit="env_steps", amount=amount),
+        params=params or {"a": 1},
         cores=1,
         device="cpu",
     )
@@ -76,6 +82,12 @@ def begin(
         tier=tier or strongest(),
     )
     launch(prepare(MACHINE, folder, order, job, export), LocalLauncher())
+
+
+def need(tier: Tier) -> None:
+    """Leave a test out where this machine cannot hold a process so strongly, and say why."""
+    if not prove(tier).holds():
+        pytest.skip(prove(tier).why)
 
 
 def wait(folder: Path, seconds: float = 40) -> Exit:

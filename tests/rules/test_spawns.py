@@ -15,7 +15,7 @@ MAY_SPAWN = {
     "run/supervisor.py",  # the trainer: the approved command, under its limits
     "sandbox/processes.py",  # starts none: it speaks to the kernel about those that there are
     "sandbox/landlock.py",  # starts none
-    "sandbox/seccomp.py",  # starts none
+    "sandbox/rights.py",  # starts none
     "sandbox/start.py",  # trainers and policies, held at a tier, for the two modules that start them
     "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap
     "sandbox/probe.py",  # the canary that a tier must hold

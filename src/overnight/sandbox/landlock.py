@@ -4,15 +4,12 @@ Linux 5.13 and newer, by plain system calls. Protects against: reading and writi
 connections (Linux 6.7), signals and abstract sockets to processes outside (6.12), and tracing any process outside.
 
 Does not: hide that a file exists, its size or its mode; stop `chmod` and the like; stop UDP, Multipath TCP or sockets
-that have a path. The filter in `seccomp` does that.
+that have a path. The filter in `seccomp` does that. Light, as it is loaded for every start.
 """
 
 import ctypes
 import os
 import struct
-from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every processor
@@ -49,19 +46,19 @@ class Ruleset:
         size = 8 if known < 4 else 16 if known < 6 else 24
         self.fd = _checked(_LIBC.syscall(_CREATE, struct.pack("QQQ", self._rights, tcp, scopes)[:size], size, 0))
 
-    def allow_reading(self, paths: Iterable[str]) -> None:
+    def allow_reading(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let files be read, listed and executed."""
         self._add(paths, _EXECUTE | _READ | _LIST)
 
-    def allow_listing(self, paths: Iterable[str]) -> None:
+    def allow_listing(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let folders be listed, without a file in them being read."""
         self._add(paths, _LIST)
 
-    def allow_everything(self, paths: Iterable[str]) -> None:
+    def allow_everything(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let files be made, written and removed."""
         self._add(paths, self._rights)
 
-    def allow_devices(self, paths: Iterable[str]) -> None:
+    def allow_devices(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let devices be read, written and controlled."""
         self._add(paths, _READ | _WRITE | _DEVICE_CONTROL)
 
@@ -73,15 +70,17 @@ class Ruleset:
         """Let go of the list; whoever is held to it stays so."""
         os.close(self.fd)
 
-    def _add(self, paths: Iterable[str], rights: int) -> None:
+    def _add(self, paths: list[str] | tuple[str, ...], rights: int) -> None:
         for path in paths:
-            with suppress(FileNotFoundError):
+            try:
                 self._add_one(path, rights & self._rights)
+            except FileNotFoundError:
+                continue
 
     def _add_one(self, path: str, rights: int) -> None:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            allowed = rights if Path(path).is_dir() else rights & _ON_FILES
+            allowed = rights if os.path.isdir(path) else rights & _ON_FILES  # noqa: PTH112 - light imports
             _checked(_LIBC.syscall(_ADD, self.fd, 1, struct.pack("=Qi", allowed, fd), 0))
         finally:
             os.close(fd)

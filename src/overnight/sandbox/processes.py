@@ -16,8 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_DEATH_SIGNAL, _DUMPABLE, _DROP_BOUND, _SUBREAPER, _NO_NEW_PRIVILEGES = 1, 4, 24, 36, 38  # options of prctl
-_LAST_CAPABILITY = 63
+_DEATH_SIGNAL, _DUMPABLE, _SUBREAPER = 1, 4, 36  # options of prctl
 _END_SECONDS = 3.0
 
 
@@ -36,13 +35,6 @@ def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
 def hide_memory() -> None:
     """Keep processes of the same user from tracing this one and from opening its memory and descriptors."""
     _LIBC.prctl(_DUMPABLE, 0, 0, 0, 0)
-
-
-def give_up_privileges() -> None:
-    """Leave no capability to any program that is started from here on, even where the user is root."""
-    for capability in range(_LAST_CAPABILITY + 1):
-        _LIBC.prctl(_DROP_BOUND, capability, 0, 0, 0)
-    _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
 
 
 def end_tree(leader: int) -> None:

@@ -12,23 +12,23 @@ or another operating system, would be one more branch in `start`.
 Does not: protect against holes in the kernel, or bound memory.
 """
 
-import json
 import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from overnight.sandbox.bounds import DEVICES, Bounds, accelerators
 from overnight.sandbox.landlock import Ruleset
-from overnight.sandbox.processes import die_with_parent, give_up_privileges
-from overnight.sandbox.seccomp import Filter
+from overnight.sandbox.processes import die_with_parent
+from overnight.sandbox.rights import Filter, become, give_up_privileges
+from overnight.sandbox.seccomp import assemble
 
 Tier = Literal["T1", "T2", "T3", "T4"]
 TIERS: tuple[Tier, ...] = ("T1", "T2", "T3")
@@ -71,8 +71,8 @@ def start(
         _give(bounds, user)
     if tier == "T3":
         return _popen(child, _wrapped(child, bounds, user, without), _ignore_term)
-    rules = rules_for(bounds) if tier == "T2" and "landlock" not in without else None
-    calls = filter_for(bounds) if tier == "T2" and "seccomp" not in without else None
+    rules = _rules(bounds) if tier == "T2" and "landlock" not in without else None
+    calls = Filter(_calls(bounds)) if tier == "T2" and "seccomp" not in without else None
 
     def hold() -> None:
         if "capabilities" not in without:
@@ -104,14 +104,6 @@ def user_for(bounds: Bounds, tier: Tier) -> int | None:
     return NOBODY if all(_is_open(one) for path in ways for one in _way(path)) else None
 
 
-def become(user: int | None) -> None:
-    """Become another user for good, with no group but that one's."""
-    if user is not None:
-        os.setgroups([])
-        os.setgid(user)
-        os.setuid(user)
-
-
 def _way(path: str) -> tuple[Path, ...]:
     real = Path(os.path.realpath(path))
     return (real, *real.parents)
@@ -133,7 +125,7 @@ def _give(bounds: Bounds, user: int) -> None:
                 os.chown(path, user, user, follow_symlinks=False)
 
 
-def rules_for(bounds: Bounds) -> Ruleset:
+def _rules(bounds: Bounds) -> Ruleset:
     """The list that Landlock keeps; `/proc` as a whole, because the rule of one process's folder would not last."""
     rules = Ruleset(network=bounds.network)
     rules.allow_reading((*bounds.readable, "/proc"))
@@ -143,9 +135,8 @@ def rules_for(bounds: Bounds) -> Ruleset:
     return rules
 
 
-def filter_for(bounds: Bounds) -> Filter:
-    """The filter of system calls."""
-    return Filter(network=bounds.network, local_sockets=bounds.local_sockets)
+def _calls(bounds: Bounds) -> bytes:
+    return assemble(network=bounds.network, local_sockets=bounds.local_sockets)
 
 
 def _popen(
@@ -195,19 +186,25 @@ def _wrapped(child: Child, bounds: Bounds, user: int | None, without: frozenset[
     program = bubblewrap()
     if program is None:
         raise OSError("bubblewrap is not installed")
-    told = {
-        "command": child.command,
-        "user": user,
-        "readable": bounds.readable,
-        "writable": bounds.writable,
-        "listable": bounds.listable,
-        "network": bounds.network,
-        "without": sorted(without),
-    }
-    inner = (sys.executable, "-I", "-S", "-B", "-c", _INSIDE, _PACKAGES, json.dumps(told))
+    words = tuple(word for pair in _told(bounds, user, without) for word in pair)
+    inner = (sys.executable, "-I", "-S", "-B", "-c", _INSIDE, _PACKAGES, *words, "--", *child.command)
     if "namespaces" in without:
         return inner
     return (program, *_namespaces(bounds, user), *_view(bounds), "--chdir", child.cwd, "--", *inner)
+
+
+def _told(bounds: Bounds, user: int | None, without: frozenset[Layer]) -> Iterator[tuple[str, str]]:
+    """What `inside` is told, as pairs of words; sockets are harmless where only one's own can be found."""
+    if user is not None:
+        yield "user", str(user)
+    if "seccomp" not in without:
+        yield "calls", _calls(replace(bounds, local_sockets=True)).hex()
+    if "landlock" not in without:
+        yield "network", "yes" if bounds.network else "no"
+        yield from (("read", path) for path in (*bounds.readable, "/proc"))
+        yield from (("list", path) for path in bounds.listable)
+        yield from (("write", path) for path in (*bounds.writable, "/tmp", "/dev/shm"))  # noqa: S108 - private ones
+        yield from (("device", path) for path in (*DEVICES, *accelerators()))
 
 
 def _namespaces(bounds: Bounds, user: int | None) -> tuple[str, ...]:
