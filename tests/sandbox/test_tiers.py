@@ -278,7 +278,7 @@ def test_what_is_hidden_is_left_out_of_the_folder_around_it(tmp_path: Path) -> N
 
 # Overhead
 
-SLACK = 3.0
+SLACK = 3.0 * max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
 """Other work on the machine while this is measured."""
 
 
