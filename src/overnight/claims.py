@@ -13,6 +13,9 @@ from overnight.records.run import Outcome
 from overnight.study.ledger import RawEntry
 from overnight.study.state import Data, RunState, StudyState
 
+CONTROL_ROUND = 0
+"""The round of `confirm` seeds that belongs to the placebo; attempts to certify count from 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -69,7 +72,7 @@ def completed_runs(state: StudyState, candidate: str) -> list[tuple[str, RunStat
         for name, run in state.runs.items()
         if run.candidate == candidate and run.outcome is Outcome.COMPLETED and run.score is not None
     ]
-    return [pair for pair in done if pair[1].phase == "confirm" and pair[1].round > 0] or done
+    return [pair for pair in done if pair[1].phase == "confirm" and pair[1].round != CONTROL_ROUND] or done
 
 
 def median_run(state: StudyState, candidate: str) -> str | None:
@@ -83,10 +86,11 @@ def _certification(state: StudyState, contract: Contract, data: Data) -> Certifi
     ours = [run for run in runs if run.candidate == data["candidate"]]
     theirs = [run for run in runs if run.candidate != data["candidate"]]
     alpha = error_for_attempt(runs[0].round, contract.evaluation.max_false_claims)
-    return certify(contract.metric, _arm(contract, ours), _arm(contract, theirs), alpha=alpha)
+    return certify(contract.metric, arm(contract, ours), arm(contract, theirs), alpha=alpha)
 
 
-def _arm(contract: Contract, runs: list[RunState]) -> Arm:
+def arm(contract: Contract, runs: Sequence[RunState]) -> Arm:
+    """One side of a certification, from the runs that it rests on."""
     names = [rail.name for rail in contract.metric.guardrails]
     return Arm(
         scores=tuple(run.score for run in runs),

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from overnight.audit import audit
-from overnight.claims import incumbent
-from overnight.decide.certify import Arm, Certification, certify, error_for_attempt
+from overnight.claims import CONTROL_ROUND, arm, incumbent
+from overnight.decide.certify import Certification, certify, error_for_attempt
 from overnight.decide.screen import Pair, screen
 from overnight.decide.telling import decimals, told
 from overnight.records.decision import Decision, LoopDecision, Verdict
@@ -22,8 +22,6 @@ from overnight.records.run import Outcome
 from overnight.study.state import CandidateState, RunState
 from overnight.trials import Bench, Phase, Wanted
 
-CONTROL_ROUND = 0
-"""The round of `confirm` seeds that belongs to the placebo; attempts to certify count from 1."""
 _OVER = (State.ACCEPTED, State.REJECTED, State.INCONCLUSIVE, State.REVERTED)
 
 Results = dict[int, tuple[str, RunState]]
@@ -102,17 +100,8 @@ def _complete(results: Results, seeds: int) -> bool:
     return len(results) >= seeds and all(_has_result(run) for _, run in results.values())
 
 
-def _arm(bench: Bench, results: Results) -> Arm:
-    ordered = [results[number][1] for number in sorted(results)]
-    names = [rail.name for rail in bench.contract.metric.guardrails]
-    return Arm(
-        scores=tuple(run.score for run in ordered),
-        guardrails={name: tuple(run.guardrails.get(name) for run in ordered) for name in names},
-    )
-
-
 def _names(*arms: Results) -> tuple[str, ...]:
-    return tuple(name for arm in arms for name, _ in arm.values())
+    return tuple(name for side in arms for name, _ in side.values())
 
 
 # Screening
@@ -152,7 +141,7 @@ def _certified(bench: Bench) -> Decision | None:
     state, how = bench.study.state, bench.contract.evaluation
     attempt = state.attempts + 1
     arms = [_results(bench, name, "confirm", attempt) for name in (tip(bench), incumbent(state))]
-    if not state.stack or not all(_complete(arm, how.confirm_train_seeds) for arm in arms):
+    if not state.stack or not all(_complete(side, how.confirm_train_seeds) for side in arms):
         return None
     found = _tested(bench, arms[0], arms[1], attempt)
     evidence = _names(*arms)
@@ -168,7 +157,8 @@ def _certified(bench: Bench) -> Decision | None:
 
 def _tested(bench: Bench, ours: Results, theirs: Results, attempt: int) -> Certification:
     alpha = error_for_attempt(attempt, bench.contract.evaluation.max_false_claims)
-    return certify(bench.contract.metric, _arm(bench, ours), _arm(bench, theirs), alpha=alpha)
+    mine, other = (arm(bench.contract, [side[number][1] for number in sorted(side)]) for side in (ours, theirs))
+    return certify(bench.contract.metric, mine, other, alpha=alpha)
 
 
 def _controlled(bench: Bench, placebo: CandidateState) -> Decision | None:

@@ -77,7 +77,10 @@ class Morning:
             task=state.task,
             environment=contract.task.env.id,
             metric=told.Metric(
-                name=contract.metric.name, unit=contract.metric.unit, direction=contract.metric.direction
+                name=contract.metric.name,
+                unit=contract.metric.unit,
+                direction=contract.metric.direction,
+                solved=contract.metric.solved,
             ),
             budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}.",
             hardware=f"{contract.hardware.device}, {contract.hardware.cores_per_run} core a run.",
@@ -129,7 +132,8 @@ class Morning:
     def _shortfall(self) -> told.Shortfall:
         decided = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
         attempts = [data for data in decided if data["verdict"] in (Verdict.REFUTED, Verdict.INCONCLUSIVE)]
-        confirm = [data for data in attempts if self.state.runs[data["evidence"][0]].phase == "confirm"]
+        meant = [data for data in attempts if not self.state.candidates[data["candidate"]].plant]
+        confirm = [data for data in meant if self.state.runs[data["evidence"][0]].phase == "confirm"]
         if confirm:
             last = confirm[-1]
             return told.Shortfall(

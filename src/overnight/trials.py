@@ -256,7 +256,7 @@ def lay_out(one: Bench, run: Run, folder: Path) -> Prepared:
 def _order(one: Bench, run: Run) -> RunOrder:
     budget, hardware = one.contract.budget, one.contract.hardware
     params = params_of(one.store, run.tree) if one.contract.scope.preset == "params" else {}
-    cache = one.study.at.task.root.folder / "cache"
+    cache = one.study.at.task.root.cache
     return RunOrder(
         run=run.id,
         env=one.contract.task.env,

@@ -10,7 +10,6 @@ from overnight.decide.certify import (
     MEANING,
     Arm,
     Certification,
-    arm,
     attempts_possible,
     certify,
     detectable_gain,
@@ -20,7 +19,6 @@ from overnight.decide.intervals import Score
 from overnight.records.codec import Misfit
 from overnight.records.contract import Budget
 from overnight.records.decision import LoopDecision, Verdict
-from overnight.records.evidence import Evidence
 from overnight.records.metric import Direction, Guardrail, MetricSpec
 
 Draw = Callable[[np.random.Generator, int], list[Score]]
@@ -190,21 +188,6 @@ def test_a_guardrail_that_nobody_measured_holds_back_the_claim() -> None:
     found = certify(metric(), Arm(scores=AFTER), side(BEFORE), alpha=0.025)
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.because.endswith("and nothing can be said about the guardrail worst.")
-
-
-def test_an_arm_is_gathered_from_its_evidence() -> None:
-    measured = Evidence(
-        run="r-0001",
-        candidate="c-0001",
-        tree="0" * 40,
-        phase="confirm",
-        score=212.5,
-        episodes=100,
-        guardrails={"worst": 100.0},
-        comparability="0" * 64,
-        artefact="0" * 64,
-    )
-    assert arm(metric(), (measured, None)) == Arm(scores=(212.5, None), guardrails={"worst": (100.0, None)})
 
 
 @pytest.mark.parametrize("bad", [nan, inf, -inf])

@@ -49,7 +49,7 @@ def test_an_attempt_asks_for_the_seeds_of_its_next_look() -> None:
 def test_a_clear_gain_is_certified_at_the_first_look_and_told_in_its_own_unit() -> None:
     found = tried(side(AFTER), side(BEFORE))
     assert found.verdict is Verdict.CERTIFIED
-    assert found.because == "Return 212 → 305 (+93, 95 % interval 75 to 111), 6 fresh seeds each."
+    assert found.because == "Return 212 → 305 (+93, 95 % interval 74 to 112), 6 fresh seeds each."
     assert found.details.startswith("p = 0.0011 where this look allows 0.012; the attempt may spend 0.019")
     assert found.improvement == 1.0
     assert found.decision(candidate="c-0002", evidence=("r-0001",), audit="a-1").verdict is Verdict.CERTIFIED

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from overnight import judge, plants
+from overnight import judge, loop, plants
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.admission import Drafting, Who, admit_candidate, draft_candidate, enter, propose_params
 from overnight.begin import Place, begin_env
@@ -16,6 +17,7 @@ from overnight.evaluate.measure import Measured, keep
 from overnight.evaluate.seeds import Seeds
 from overnight.loop import Night, night
 from overnight.machine import RealMachine
+from overnight.morning import Morning
 from overnight.records.approval import Strength
 from overnight.records.codec import digest
 from overnight.records.decision import LoopDecision, Verdict
@@ -186,3 +188,53 @@ def test_a_gain_that_the_stored_episodes_do_not_bear_out_is_not_claimed(tmp_path
         assert decision.loop is LoopDecision.ESCALATE
         assert "audit" in decision.because
         assert '"failed"' in (bench.study.at.audits / "attempt-1.json").read_text()
+
+
+def why_over(bench: Bench, **rules: float) -> str:
+    """Why the search would be over under other stop rules."""
+    stop = replace(bench.contract.experiments.stop, **rules)  # type: ignore[arg-type]
+    other = replace(bench.contract, experiments=replace(bench.contract.experiments, stop=stop))
+    return loop._why_over(Night(replace(bench, contract=other), Silent(), RealMachine().monotonic() + 3600))
+
+
+def test_a_search_without_a_kept_idea_for_so_long_is_over(tmp_path: Path) -> None:
+    with bench_of(tmp_path / "project") as bench:
+        kept(bench)
+        for number in range(2):
+            idea = replace(IDEA, params={"gamma": 0.95 + number / 100})
+            admit_candidate(bench.study, bench.store, propose_params(bench.study, bench.store, idea).id)
+            play(bench, lambda want: 300.0 + want.number if bench.study.state.candidates[want.candidate].kept else 9.0)
+            judged(bench)
+            said = why_over(bench, plateau_candidates=2)
+            assert bool(said) is (number == 1), said
+        assert said == "The stop rule fired: 2 candidates in a row were not kept."
+
+
+def test_a_search_whose_tip_reaches_the_target_is_over(tmp_path: Path) -> None:
+    with bench_of(tmp_path / "project") as bench:
+        assert why_over(bench, target_score=1.0) == "", "the baseline is no improvement, whatever it scores"
+        kept(bench)
+        assert why_over(bench, target_score=400.0) == ""
+        assert why_over(bench, target_score=300.0).startswith("The stop rule fired: the tip scores 300 or better")
+
+
+def test_what_still_runs_for_a_rejected_idea_is_stopped_and_nothing_else(tmp_path: Path) -> None:
+    with bench_of(tmp_path / "project") as bench:
+        play(bench, lambda want: 100.0 + want.number)
+        runs = bench.study.state.runs
+        for name in ("r-0001", "r-0002"):
+            bench.going[name] = tmp_path / name
+            bench.going[name].mkdir()
+        assert runs["r-0001"].candidate != runs["r-0002"].candidate
+        loop._stop_runs(bench, runs["r-0002"].candidate)
+        assert not (tmp_path / "r-0001" / "stop").exists()
+        assert (tmp_path / "r-0002" / "stop").exists()
+
+
+def test_a_tip_that_never_came_to_its_certification_is_told_with_the_runs_that_would_decide(tmp_path: Path) -> None:
+    with bench_of(tmp_path / "project") as bench:
+        idea = kept(bench)
+        morning = Morning(bench.study.machine, bench.study.at, bench.study.state, bench.contract, bench.seeds)
+        short = morning._shortfall()
+        assert short.because == f"Kept, not certified: {idea} did better on the screening seeds only."
+        assert short.would_decide.startswith("12 more runs on fresh seeds would decide")

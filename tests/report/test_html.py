@@ -193,3 +193,11 @@ def test_only_the_section_changes_whose_facts_changed() -> None:
     before, after = (render_html(one).split("<section>") for one in (night(), dearer))
     assert [place for place in range(len(before)) if before[place] != after[place]] == [3]
     assert before[3].startswith("<h2>What it cost</h2>")
+
+
+@pytest.mark.feature("Z41")
+def test_the_plot_draws_the_line_at_which_the_study_says_that_the_task_is_solved() -> None:
+    declared = night()
+    silent = replace(declared, metric=replace(declared.metric, solved=None))
+    assert "solved 475" in re.sub(r"<[^>]*>", " ", render_html(declared)).replace("  ", " ")
+    assert "solved 475" not in re.sub(r"<[^>]*>", " ", render_html(silent)).replace("  ", " ")

@@ -33,6 +33,30 @@ def test_nothing_is_named_like_a_junk_drawer() -> None:
     assert not [path for path in SRC.rglob("*") if path.stem in drawers]
 
 
+def tracked_texts() -> dict[str, str]:
+    """Every file of the repository that is text, as git lists them."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    found = {}
+    for name in listed.decode().split("\0"):
+        path = ROOT / name
+        if name and path.is_file() and b"\0" not in (data := path.read_bytes()):
+            found[name] = data.decode()
+    return found
+
+
+def test_no_file_holds_the_two_sides_of_a_merge_that_nobody_finished() -> None:
+    marks = re.compile(r"^(<{7} |>{7} )", re.MULTILINE)
+    assert not [name for name, text in tracked_texts().items() if marks.search(text)]
+
+
+def test_the_trees_in_the_readme_name_every_package_and_module_of_the_top() -> None:
+    tree = (ROOT / "README.md").read_text().partition("## The tree")[2].partition("```\n\n")[0]
+    named = set(re.findall(r"^  ([a-z_]+(?:\.py|/))", tree, re.MULTILINE)) | {"__init__.py"}
+    there = {path.name for path in SRC.glob("*.py")}
+    there |= {f"{path.parent.name}/" for path in SRC.glob("*/__init__.py")} | {"adapters/"}
+    assert named - {"gate/rules/"} == there
+
+
 def test_every_gate_rule_has_a_cheater_who_loses() -> None:
     rules = {path.stem.replace("_", "-") for path in (SRC / "gate" / "rules").glob("*.py")} - {"--init--"}
     marked = set()

@@ -69,7 +69,7 @@ def for_env(
             "non_goals": ["Anything beyond this environment: other tasks, real hardware, safety."],
             "env": _env(stated.env, facts),
         },
-        Clause.METRIC: _metric(stated.metric or "episode_return"),
+        Clause.METRIC: _metric(stated.metric or "episode_return", facts),
         Clause.SCOPE: {
             "preset": "params",
             "paths": ["params.json"],
@@ -96,7 +96,7 @@ def for_repository(stated: Stated, facts: EnvFacts, ground: Ground) -> str:
             "non_goals": [UNKNOWN],
             "env": _env(stated.env, facts),
         },
-        Clause.METRIC: _metric(stated.metric or UNKNOWN),
+        Clause.METRIC: _metric(stated.metric or UNKNOWN, facts),
         Clause.SCOPE: {"preset": "repo", "paths": [UNKNOWN], "keys": [], "protected": []},
         Clause.BUDGET: _budget(
             "env_steps", UNKNOWN if stated.env_steps is None else stated.env_steps, stated.hours or UNKNOWN
@@ -153,7 +153,7 @@ def _env(env: str | None, facts: EnvFacts) -> dict[str, Any]:
     }
 
 
-def _metric(name: str) -> dict[str, Any]:
+def _metric(name: str, facts: EnvFacts) -> dict[str, Any]:
     known = name == "episode_return"
     guardrail = {"name": "worst_decile_return", "direction": "higher", "margin": 0.0}
     return {
@@ -166,6 +166,7 @@ def _metric(name: str) -> dict[str, Any]:
         "least_gain": 0.0,
         "guardrails": [guardrail if known else dict.fromkeys(guardrail, UNKNOWN)],
         "rollback_drop": 0.0,
+        "solved": facts.reward_threshold if known else None,
     }
 
 

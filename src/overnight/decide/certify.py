@@ -19,7 +19,6 @@ from overnight.decide.intervals import (
 from overnight.decide.telling import decimals, told
 from overnight.records.contract import Budget
 from overnight.records.decision import Decision, GuardrailFinding, LoopDecision, Verdict
-from overnight.records.evidence import Evidence
 from overnight.records.metric import Direction, Guardrail, MetricSpec
 
 SHOWN_LEVEL = 0.95
@@ -110,17 +109,6 @@ class Certification:
             raise ValueError(f"Only a certified gain is a claim, and this one is {self.verdict}.")
         amount = f"{budget.stop_amount:,.0f} {_UNITS[budget.stop_unit]}"
         return f"{headline(self.metric, self.gain, self.candidate, self.incumbent)}, {amount} of training."
-
-
-def arm(metric: MetricSpec, measured: tuple[Evidence | None, ...]) -> Arm:
-    """Gather one side from its evidence, one item a train seed, None for a seed lost by its own fault."""
-    names = [
-        rail.name for rail in metric.guardrails if all(one is None or rail.name in one.guardrails for one in measured)
-    ]
-    return Arm(
-        scores=tuple(None if one is None else one.score for one in measured),
-        guardrails={name: tuple(None if one is None else one.guardrails[name] for one in measured) for name in names},
-    )
 
 
 def certify(metric: MetricSpec, candidate: Arm, incumbent: Arm, *, alpha: float) -> Certification:

@@ -53,6 +53,8 @@ class MetricSpec:
     """Roll-back: a tip measured worse than the incumbent by more than this is undone."""
     precision: Annotated[float, Above(0)] = 0.01
     """The step to which scores are rounded before a proposer sees them."""
+    solved: float | None = None
+    """The score at which the task counts as solved, or null; drawn in the report, and never decided on."""
     justification: Annotated[str, Length(2000)] = ""
     """Why the training reward itself is the objective; needed only for that source."""
 
