@@ -1,8 +1,11 @@
 """Which isolation tier is used, and why not a stronger one. Chosen by what was proven here, never by what is hoped."""
 
+import os
+
 from overnight.errors import Refused
 from overnight.records.tier import Tier, is_weaker
-from overnight.sandbox.probe import Proof, prove, runs_as_root, strongest
+from overnight.sandbox.probe import Proof, prove, strongest
+from overnight.sandbox.start import NOBODY
 
 DEFAULT: Tier = "T2"
 """What a draft asks for where the machine can do it."""
@@ -36,8 +39,8 @@ def explain() -> str:
     words += [f"before Linux 6.12 it can still signal your processes{'' if tier == 'T3' else '; T3 stops that'}"] * (
         "signal parent" in prove(tier).gaps
     )
-    if runs_as_root():
-        words.append("you are root and others cannot reach the interpreter, so it stays root, without capabilities")
+    if os.geteuid() == 0:
+        words.append("you are root, and it " + (f"is user {NOBODY}" if tier != "T1" else "is root too, without powers"))
     upwards: tuple[Tier, ...] = ("T2", "T3")
     stronger: Proof | None = next((prove(one) for one in upwards if not prove(one).holds()), None)
     if stronger is not None:

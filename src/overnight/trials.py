@@ -131,7 +131,7 @@ def _check_overdue(one: Bench, name: str, folder: Path) -> None:
 def _end(one: Bench, name: str, ended: Exit) -> None:
     run = one.study.state.runs[name]
     outcome, because = ended.outcome, ended.because
-    lost = 1 + sum(_same_seed(other, run) for other in one.study.state.runs.values() if other.outcome is Outcome.LOST)
+    lost = 1 + sum(_same_seed(other, run) for other in one.study.state.runs.values() if other.outcome is outcome)
     if outcome is Outcome.LOST and lost >= MOST_LOSSES:
         if _is_compared_with(one, run.candidate):
             why = f"{run.candidate} was lost {lost} times on one train seed; it is what others are compared with."
@@ -148,6 +148,13 @@ def _end(one: Bench, name: str, ended: Exit) -> None:
         tier=ended.tier,
     )
     one.study.append(Actor.RUNNER, end)
+    if outcome is Outcome.INFRASTRUCTURE and lost >= MOST_LOSSES:
+        why = f"{run.candidate} could not be run {lost} times on one train seed, which is the machine's fault."
+        raise Refused(
+            name,
+            (why, f"Nothing was decided. The last time: {because}"),
+            hint="`overnight doctor` says what this machine can do",
+        )
 
 
 def _same_seed(one: RunState, other: RunState) -> bool:
@@ -198,15 +205,17 @@ def episode_seeds(one: Bench, run: RunState) -> tuple[int, ...]:
 def _asked(one: Bench, name: str, folder: Path, seeds: Sequence[int]) -> Measured:
     """Ask the referee, again where it failed; a policy of code under which it fails each time has no score."""
     tier = tier_for(one.contract.evaluation.min_tier)
+    machines_fault = False
     for _ in range(REFEREE_TRIES):
         sweep(folder)  # a policy's own children may have outlived a referee that was killed
         try:
             return measure(one.study.machine, one.contract.task.env, folder, seeds, tier=tier)
         except RefereeFailed as failed:
+            machines_fault = failed.is_machines_fault
             because = sentence(f"{name} could not be measured and is asked again: {failed}")
             one.study.append(Actor.ENGINE, Note(says=because))
     sweep(folder)
-    if is_code(folder) and not _is_compared_with(one, one.study.state.runs[name].candidate):
+    if is_code(folder) and not machines_fault and not _is_compared_with(one, one.study.state.runs[name].candidate):
         says = f"The referee failed {REFEREE_TRIES} times in a row with this policy, whose code runs beside it."
         return Measured((), says, tier)
     raise Refused(name, (f"The referee failed {REFEREE_TRIES} times in a row; nothing was decided on this run.",))
@@ -280,10 +289,18 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
         wall_seconds=one.contract.budget.run_wall_seconds,
         silence_seconds=SILENCE_SECONDS,
         disk_bytes=int(one.contract.budget.disk_gigabytes * 1e9 / 10),
+        memory_bytes=_memory_cap(one),
         tier=tier_for(one.contract.evaluation.min_tier),
         hidden=(str(one.study.at.task.root.folder), str(keys_folder()), str(Path.home())),
         network=one.contract.experiments.permissions.network,
     )
+
+
+def _memory_cap(one: Bench) -> int:
+    """What the contract gives each run, or its part of nine tenths of this machine's memory."""
+    told = one.contract.hardware.memory_gigabytes
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(told * 1e9) if told is not None else int(0.9 * whole / max(one.slots, 1))
 
 
 def _command(contract: Contract) -> tuple[str, ...]:

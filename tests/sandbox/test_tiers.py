@@ -22,7 +22,7 @@ from overnight.run.launch import exit_of
 from overnight.sandbox import probe
 from overnight.sandbox.bounds import bounds_for
 from overnight.sandbox.probe import FORBIDDEN, SIGNAL, Proof, canary, prove
-from overnight.sandbox.start import Child, Layer, start, user_for
+from overnight.sandbox.start import Child, Layer, NotHeld, start
 from runs import MACHINE, POLICY, begin, need, run, wait
 
 CARTPOLE = EnvSpec(backend="gymnasium", id="CartPole-v1")
@@ -38,24 +38,33 @@ def test_a_canary_is_denied_everything_but_its_own_work(tier: Tier) -> None:
 
 
 def test_the_same_canary_can_do_nearly_all_of_it_without_the_layers() -> None:
-    done = set(canary("T2", frozenset({"landlock", "seccomp", "capabilities"})))
-    assert {"own work", *FORBIDDEN, SIGNAL} - {"trace parent"} <= done
+    done = set(canary("T2", frozenset({"landlock", "seccomp", "capabilities", "user"})))
+    assert {"own work", *FORBIDDEN, SIGNAL} - {"trace parent", "be root"} <= done
     if os.geteuid() == 0:
-        assert "trace parent" in done, "of another user it depends on the machine's settings"
+        assert {"trace parent", "be root"} <= done, "of another user it depends on the machine's settings"
 
 
 @pytest.mark.parametrize(
     ("layer", "stops"),
     [
-        ("landlock", {"read outside", "write outside", SIGNAL}),
-        ("seccomp", {"change modes outside", "network socket", "local socket"}),
+        ("landlock", {"read outside", "write outside"}),
+        ("seccomp", {"network socket", "local socket"}),
     ],
 )
 def test_each_layer_of_t2_stops_what_no_other_layer_does(layer: Layer, stops: set[str]) -> None:
     need("T2")
     assert stops <= set(canary("T2", frozenset({layer}))), "switched off, it lets the canary through"
-    stopped = stops - ({SIGNAL} if SIGNAL in prove("T2").gaps else set())
-    assert not stopped & set(canary("T2"))
+    assert not stops & set(canary("T2"))
+
+
+@pytest.mark.parametrize(("layer", "stops"), [("landlock", SIGNAL), ("seccomp", "change modes outside")])
+def test_another_user_stops_at_t2_what_a_layer_stops_where_the_user_is_the_same(layer: Layer, stops: str) -> None:
+    need("T2")
+    assert stops in canary("T2", frozenset({layer, "user"}))
+    if stops not in prove("T2").gaps:
+        assert stops not in canary("T2", frozenset({"user"})), "the layer alone"
+    if os.geteuid() == 0:
+        assert stops not in canary("T2", frozenset({layer})), "the user alone"
 
 
 def test_namespaces_stop_at_t3_what_landlock_stops_at_t2() -> None:
@@ -66,7 +75,7 @@ def test_namespaces_stop_at_t3_what_landlock_stops_at_t2() -> None:
 
 def test_a_tier_whose_canary_gets_out_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "canary", lambda _: ["own work", "network socket"])
-    found = prove.__wrapped__("T2")
+    found = probe.tried("T2")
     assert (found.holds(), found.why) == (False, "a canary at T2 was not stopped: network socket.")
 
 
@@ -83,7 +92,7 @@ found = {
     "secret": can(lambda: open(SECRET).read()),
     "other run": can(lambda: open("../../other/policy").read()),
     "its job": can(lambda: open("../job.json").read()),
-    "forge": can(lambda: open("../exit.json", "w")),
+    "forge": can(lambda: open("../forged.json", "w")),
     "source": can(lambda: open("train.py", "a")),
     "socket": can(lambda: socket.create_connection(("127.0.0.1", 9), timeout=0.2)) or can(lambda: socket.socket()),
     "supervisor": can(lambda: os.kill(SUPERVISOR, 0)),
@@ -107,6 +116,7 @@ def reached(folder: Path, tier: Tier) -> set[str]:
     ended = run(folder / "run", words + POLICY + REACH, tier=tier)
     assert (ended.outcome, ended.tier) == (Outcome.COMPLETED, tier), ended.because
     found: dict[str, bool] = json.loads((folder / "run" / "out" / "found.json").read_text())
+    found["forge"] = (folder / "run" / "forged.json").exists()  # a private view may take it, and lose it
     return {name for name, could in found.items() if could}
 
 
@@ -238,29 +248,42 @@ def test_a_layer_that_cannot_be_applied_starts_nothing(tmp_path: Path, monkeypat
 
 def test_a_run_at_a_tier_that_is_not_there_never_begins(tmp_path: Path) -> None:
     ended = run(tmp_path, POLICY, tier="T4")
-    assert (ended.outcome, ended.tier) == (Outcome.CRASHED, None)
+    assert (ended.outcome, ended.tier) == (Outcome.INFRASTRUCTURE, None)
     assert "there is no tier T4 on this machine" in ended.because
     assert exit_of(MACHINE, tmp_path) == ended
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_where_the_engine_is_root_a_candidate_at_t3_is_not(tmp_path: Path) -> None:
-    need("T3")
-    who = POLICY + "(out / 'who').write_text(f'{os.getuid()} {os.getgid()}')"
-    assert run(tmp_path, who, tier="T3").outcome is Outcome.COMPLETED
-    assert (tmp_path / "out" / "who").read_text() == "65534 65534"
+@pytest.mark.parametrize("tier", HELD)
+def test_where_the_engine_is_root_a_candidate_is_not(tmp_path: Path, tier: Tier) -> None:
+    need(tier)
+    tell = POLICY + "(out / 'who').write_text(str(sorted({*os.getresuid(), *os.getresgid(), *os.getgroups()})))"
+    assert run(tmp_path, tell, tier=tier).outcome is Outcome.COMPLETED
+    assert (tmp_path / "out" / "who").read_text() == "[65534]"
+    assert (tmp_path / "out" / "who").stat().st_uid == 65534
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_at_t2_root_becomes_another_user_only_where_that_one_can_pass(tmp_path: Path) -> None:
-    open_bounds = bounds_for((), writable=("/var/tmp/x",))
-    closed = bounds_for((str(tmp_path),))
-    tmp_path.chmod(0o700)
-    assert user_for(closed, "T2") is None
-    ways = all(
-        Path(path).stat().st_mode & 1 for one in (sys.prefix, sys.base_prefix) for path in Path(one).resolve().parents
-    )
-    assert (user_for(open_bounds, "T2") is not None) == ways
+@pytest.mark.parametrize("tier", HELD)
+def test_what_only_root_may_read_is_named_and_nothing_is_started(tmp_path: Path, tier: Tier) -> None:
+    (tmp_path / "closed").mkdir(mode=0o700)
+    child = Child(command=("/bin/true",), cwd="/", env={})
+    with pytest.raises(NotHeld, match=r"closed is closed to everybody but root, and a candidate never runs as root"):
+        start(child, bounds_for((str(tmp_path / "closed"),)), tier)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_closed_folder_on_the_way_shows_only_what_is_needed(tmp_path: Path) -> None:
+    need("T2")
+    for name in ("closed/wanted", "closed/secret"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "closed/link").symlink_to("wanted")
+    (tmp_path / "closed").chmod(0o700)
+    child = Child(command=("/bin/ls", f"{tmp_path}/closed"), cwd="/", env={}, stdout=subprocess.PIPE)
+    bounds = bounds_for((f"{tmp_path}/closed/link",))
+    process = start(child, bounds, "T2", frozenset({"landlock", "seccomp"}))
+    assert process.communicate()[0].split() == [b"link", b"wanted"]
+    assert "closed" not in Path("/proc/self/mountinfo").read_text(), "nobody else sees the view"
 
 
 # What may be reached

@@ -46,6 +46,9 @@ class Measured(NamedTuple):
 class RefereeFailed(OvernightError):
     """The referee itself did not do its work: the machine's fault, never the candidate's."""
 
+    is_machines_fault = False
+    """Whether no policy could have made it fail, because none was started."""
+
 
 def measure(
     machine: Machine,
@@ -131,7 +134,9 @@ def _read(text: bytes, wanted: int, ticket: str) -> Measured:
     if not isinstance(result, dict) or result.get("ticket") != ticket:
         raise RefereeFailed("referee", "its result does not carry the ticket of the question")
     if "failed" in result:
-        raise RefereeFailed("referee", str(result["failed"])[:300])
+        failed = RefereeFailed("referee", str(result["failed"])[:300])
+        failed.is_machines_fault = result.get("is_machines_fault") is True
+        raise failed
     if "error" in result:
         return Measured((), sentence(str(result["error"])))
     found = tuple((int(seed), float(total), int(steps)) for seed, total, steps in result["episodes"])

@@ -18,7 +18,6 @@ import select
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,14 +26,20 @@ import numpy as np
 from overnight.evaluate.episodes import Array, PolicyError
 from overnight.guest import wire
 from overnight.sandbox.bounds import bounds_for
+from overnight.sandbox.meter import Meter, cap_tasks, most_tasks, physical_bytes
 from overnight.sandbox.processes import end_tree
-from overnight.sandbox.start import Child, Tier, start
+from overnight.sandbox.start import Child, Tier, start, user_for
 
 LOAD_SECONDS = 30.0
 FIRST_SECONDS = 10.0
 STEP_SECONDS = 2.0
 ALL_SECONDS = 1200.0
 """How long a policy may take for all its answers: less than the engine waits for a referee."""
+MOST_MEMORY = physical_bytes() // 2
+MOST_PROCESSES = 64
+MOST_THREADS = 1024
+_LOOK_SECONDS = 0.2
+_NONCES = 256
 _START = """
 import fcntl, os, runpy, sys
 questions, answers = (fcntl.fcntl(int(sys.argv.pop(1)), fcntl.F_DUPFD, 10) for _ in range(2))
@@ -62,7 +67,12 @@ class PolicyProcess:
         self._action_type = np.dtype(np.int64 if hasattr(actions, "n") else np.float32)
         self._answer_bytes = wire.HEAD.size + int(np.prod(self._action_shape)) * self._action_type.itemsize
         self._left = ALL_SECONDS
+        self._meter, self._next_look = Meter(), 0.0
+        self._nonces = b""
         self._process, self._questions, self._answers = _start(folders, tier)
+        self._readable, self._writable = select.poll(), select.poll()
+        self._readable.register(self._answers, select.POLLIN)
+        self._writable.register(self._questions, select.POLLOUT)
         try:
             self._greet(space)
         except PolicyError:
@@ -84,20 +94,20 @@ class PolicyProcess:
 
     def __call__(self, observations: Array, reset: Array) -> Array:
         """Ask for one batch of actions."""
-        if select.select([self._answers], [], [], 0)[0]:
+        if self._readable.poll(0):
             raise PolicyError("The policy answered before it was asked.")
         self._number += 1
-        head = wire.HEAD.pack(self._number, secrets.token_bytes(8))
+        head = wire.HEAD.pack(self._number, self._nonce())
         limit = FIRST_SECONDS if self._number == 1 else STEP_SECONDS
         began = time.monotonic()
-        self._send(head + reset.astype(np.uint8).tobytes() + np.ascontiguousarray(observations).tobytes(), limit)
+        self._send(b"".join((head, reset.astype(np.uint8).tobytes(), observations.tobytes())), limit)
         answer = self._receive(self._answer_bytes, limit, "did not answer")
         self._left -= time.monotonic() - began
         if self._left < 0:
             raise PolicyError(f"The policy took more than {ALL_SECONDS:g} s for its answers.")
         if answer[: wire.HEAD.size] != head:
             raise PolicyError("The policy answered another question than it was asked.")
-        return np.frombuffer(answer, self._action_type, offset=wire.HEAD.size).reshape(self._action_shape).copy()
+        return np.frombuffer(answer, self._action_type, offset=wire.HEAD.size).reshape(self._action_shape)
 
     def close(self) -> None:
         """End the policy's process and every process that came from it."""
@@ -106,53 +116,87 @@ class PolicyProcess:
         end_tree(self._process.pid)
         self._process.wait()
 
+    def _nonce(self) -> bytes:
+        """Eight bytes that nobody can know; many are drawn at once."""
+        if not self._nonces:
+            self._nonces = secrets.token_bytes(8 * _NONCES)
+        nonce, self._nonces = self._nonces[:8], self._nonces[8:]
+        return nonce
+
     def _send(self, data: bytes, limit: float) -> None:
         """Write one frame; a policy that does not read it cannot hold the referee up."""
         until, view = time.monotonic() + limit, memoryview(data)
-        while view:
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([], [self._questions], [], left)[1]:
-                raise PolicyError(f"The policy did not read its question within {limit:g} s.")
+        while True:
             try:
                 view = view[os.write(self._questions, view) :]
             except BrokenPipeError as error:
                 raise PolicyError("The policy's process ended before it was asked.") from error
             except BlockingIOError:
-                continue
+                pass
+            if not view:
+                return
+            if not self._wait(self._writable, until):
+                raise PolicyError(f"The policy did not read its question within {limit:g} s.")
 
     def _receive(self, size: int, limit: float, what: str) -> bytes:
         until = time.monotonic() + limit
-        found = bytearray()
+        found = b""
         while len(found) < size:
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([self._answers], [], [], left)[0]:
+            if not self._wait(self._readable, until):
                 raise PolicyError(f"The policy {what} within {limit:g} s.")
             data = os.read(self._answers, size - len(found))
             if not data:
                 raise PolicyError("The policy's process ended while it was asked.")
             found += data
-        return bytes(found)
+        return found
+
+    def _wait(self, ready: "select.poll", until: float) -> bool:
+        """Wait for one end of a pipe until a moment, and look meanwhile what the policy takes of the machine."""
+        while True:
+            now = time.monotonic()
+            if now >= self._next_look:
+                self._next_look = now + _LOOK_SECONDS
+                self._check_caps()
+            if ready.poll(max(min(until - now, _LOOK_SECONDS), 0) * 1000):
+                return True
+            if now >= until:
+                return False
+
+    def _check_caps(self) -> None:
+        used = self._meter.look(memory_cap=MOST_MEMORY)
+        if used.memory_bytes > MOST_MEMORY:
+            raise PolicyError(f"The policy used more than {MOST_MEMORY / 1e6:,.0f} MB of memory.")
+        if used.processes > MOST_PROCESSES:
+            raise PolicyError(f"The policy had more than {MOST_PROCESSES} processes.")
 
 
 def _start(folders: Folders, tier: Tier) -> tuple["subprocess.Popen[bytes]", int, int]:
     ask_read, ask_write = os.pipe()
     answer_read, answer_write = os.pipe()
     os.set_blocking(ask_write, False)
+    most = most_tasks(user_for(tier) or os.getuid(), MOST_THREADS)
+    words = (_START, str(ask_read), str(answer_write), str(folders.policy))
     child = Child(
-        command=(sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(folders.policy)),
+        command=(sys.executable, "-I", "-B", "-X", "pycache_prefix=/nonexistent", "-c", *words),
         cwd="/",
         env={
             "PATH": os.defpath,
             "HOME": "/nonexistent",
             "LC_ALL": "C",
             "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
             "OVERNIGHT_RUN": str(folders.run / "run.json"),  # by this, what a killed referee left is found
         },
         pass_fds=(ask_read, answer_write),
+        first=lambda: cap_tasks(most),
     )
-    process = start(child, bounds_for((str(folders.policy),), hidden=(str(folders.run),)), tier)
-    with suppress(OSError):  # where memory ends, the policy ends before the referee
-        Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000")
-    os.close(ask_read)
-    os.close(answer_write)
+    try:
+        process = start(child, bounds_for((str(folders.policy),), hidden=(str(folders.run),)), tier)
+    except OSError:
+        os.close(ask_write)
+        os.close(answer_read)
+        raise
+    finally:
+        os.close(ask_read)
+        os.close(answer_write)
     return process, ask_write, answer_read

@@ -22,6 +22,10 @@ from overnight.records.env import EnvSpec
 from overnight.sandbox.processes import die_with_parent, hide_memory, inherit_orphans
 
 
+class NotStarted(OvernightError):
+    """The policy's process could not be started as it must be held: the machine's fault, whatever the policy is."""
+
+
 def measure(request: dict[str, Any]) -> dict[str, Any]:
     """Play the episodes that are asked for, and return each one's result, or the policy's error."""
     spec = decode(EnvSpec, request["env"], where="request")
@@ -54,9 +58,7 @@ def _policy(request: dict[str, Any], spec: EnvSpec, lanes: int) -> Policy:
             try:
                 return PolicyProcess(Folders(Path(request["run_folder"]), folder), environment, lanes, request["tier"])
             except OSError as error:
-                raise OvernightError(
-                    "referee", f"the policy could not be started at {request['tier']}: {error}"
-                ) from error
+                raise NotStarted("referee", f"the policy could not be started at {request['tier']}: {error}") from error
         return architectures.load(folder)
     finally:
         environment.close()
@@ -88,7 +90,7 @@ def main() -> int:
     try:
         result = measure(request)
     except OvernightError as error:
-        result = {"failed": str(error)}
+        result = {"failed": str(error), "is_machines_fault": isinstance(error, NotStarted)}
     sys.stdout.write(json.dumps({"ticket": request.get("ticket"), **result}, allow_nan=False) + "\n")
     return 0
 

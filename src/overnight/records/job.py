@@ -29,6 +29,10 @@ class Job:
     """How long the trainer may neither print nor report."""
     disk_bytes: Annotated[int, AtLeast(1)]
     """How much the trainer may write."""
+    memory_bytes: Annotated[int, AtLeast(1)] | None = None
+    """How much memory the trainer and its children may use together; null for nine tenths of the machine's."""
+    processes: Annotated[int, AtLeast(1)] = 512
+    """How many processes it may have at a time."""
     tier: Tier = "T1"
     """How strongly the trainer is held."""
     hidden: tuple[str, ...] = ()

@@ -14,11 +14,16 @@ class Outcome(StrEnum):
     COMPLETED = "completed"
     CRASHED = "crashed"
     OVER_BUDGET = "over_budget"
+    INFRASTRUCTURE = "infrastructure"
     LOST = "lost"
 
     def is_candidates_fault(self) -> bool:
         """Whether the candidate, and not the machine, is to blame."""
         return self in (Outcome.CRASHED, Outcome.OVER_BUDGET)
+
+    def is_repeated(self) -> bool:
+        """Whether the run says nothing about the candidate, and is run again."""
+        return self in (Outcome.INFRASTRUCTURE, Outcome.LOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

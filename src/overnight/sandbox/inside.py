@@ -1,44 +1,68 @@
-"""The last step inside of bubblewrap: what is left of our rights is given up, T2 is applied, and the command begins.
+"""The last step inside of bubblewrap: what the private view alone has joins the list, Landlock is applied, and the
+command begins.
 
-It imports as little as it can, because every start at T3 waits for it.
+Every start at T3 waits for this program, so it is given to a bare interpreter as text and imports three modules that
+are part of it. The list was made outside; only the folders that bubblewrap itself makes are added here. A byte on the
+report says that everything holds, and what follows it is why the command could not begin.
+
+    inside.py REPORT LIST [RIGHTS FOLDER]... -- COMMAND...
 """
 
-import os
+import posix
 import sys
+from _signal import SIG_DFL, SIGTERM, signal  # type: ignore[import-not-found]
 
-from overnight.sandbox.landlock import Ruleset
-from overnight.sandbox.rights import Filter, become, give_up_privileges, hear_term
+_ADD, _RESTRICT = 445, 446
+_PATH_ONLY = 0o12000000  # O_PATH | O_CLOEXEC
 
 
 def main(words: list[str]) -> None:
-    """Become a command. The words are pairs of what and how much, and after `--` the command itself."""
+    """Apply the list, and become the command."""
     end = words.index("--")
-    told = [(words[place], words[place + 1]) for place in range(0, end, 2)]
+    report, rules = int(words[1]), int(words[2])
+    posix.set_inheritable(report, False)  # noqa: FBT003 - it takes no names
     try:
-        hold(told)
-        os.execvp(words[end + 1], words[end + 1 :])  # noqa: S606 - the approved command
+        if rules >= 0:
+            hold(rules, words[3:end])
     except OSError as error:
-        sys.exit(f"{words[end + 1]} could not be started: {error.strerror or error}.")
-
-
-def hold(told: list[tuple[str, str]]) -> None:
-    """Apply every layer that is told."""
+        posix.write(report, str(error).encode())
+        raise SystemExit(125) from None
+    signal(SIGTERM, SIG_DFL)
+    posix.write(report, b"+")
     try:
-        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - a word to the kernel
-            file.write("1000")
-    except OSError:
-        pass  # not every machine lets it be said
-    known = dict(told)
-    rules = Ruleset(network=known["network"] == "yes") if "network" in known else None
-    if rules is not None:
-        rules.allow_reading([path for what, path in told if what == "read"])
-        rules.allow_listing([path for what, path in told if what == "list"])
-        rules.allow_everything([path for what, path in told if what == "write"])
-        rules.allow_devices([path for what, path in told if what == "device"])
-    hear_term()
-    give_up_privileges()
-    become(int(known["user"]) if "user" in known else None)
-    if rules is not None:
-        rules.restrict()
-    if "calls" in known:
-        Filter(bytes.fromhex(known["calls"])).install()
+        run(words[end + 1 :])
+    except OSError as error:
+        posix.write(report, str(error.errno).encode())
+        raise SystemExit(127) from None
+
+
+def hold(rules: int, allowed: list[str]) -> None:
+    """Add folders to the list, and hold this process to it for good."""
+    import _ctypes  # takes as long as the rest, and is not needed where the list is left out
+
+    call = _ctypes.dlsym(_ctypes.dlopen(None, 2), "syscall")  # type: ignore[arg-type] # None is this program itself
+    for place in range(0, len(allowed), 2):
+        folder = posix.open(allowed[place + 1], _PATH_ONLY)
+        rule = int(allowed[place]).to_bytes(8, sys.byteorder) + folder.to_bytes(4, sys.byteorder)
+        if _ctypes.call_function(call, (_ADD, rules, 1, rule, 0)) != 0:
+            raise OSError(f"Landlock: {allowed[place + 1]} cannot be added to the list")
+        posix.close(folder)
+    if _ctypes.call_function(call, (_RESTRICT, rules, 0)) != 0:
+        raise OSError("Landlock: this process cannot be held to the list")
+    posix.close(rules)
+
+
+def run(command: list[str]) -> None:
+    """Become a command; one without a slash is looked for where `PATH` says."""
+    folders = posix.environ.get(b"PATH", b"/bin:/usr/bin").decode().split(":") if "/" not in command[0] else [""]
+    missing = None
+    for folder in folders:
+        try:
+            posix.execv(f"{folder}/{command[0]}" if folder else command[0], command)
+        except FileNotFoundError as error:
+            missing = error
+    raise missing or OSError(2, "there is no folder to look in")
+
+
+if __name__ == "__main__":
+    main(sys.argv)

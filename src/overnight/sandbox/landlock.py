@@ -19,6 +19,8 @@ _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE_CONTROL
 _OLDEST_RIGHTS = (1 << 13) - 1
 _TCP_RIGHTS = 3
 _SCOPES = 3  # abstract sockets, signals
+READING = _EXECUTE | _READ | _LIST
+"""The rights of a folder whose files may be read and executed."""
 
 
 def version() -> int:
@@ -38,17 +40,17 @@ class Ruleset:
         known = version()
         if known < 1:
             raise OSError("this kernel has no Landlock")
-        self._rights = _OLDEST_RIGHTS
+        self.rights = _OLDEST_RIGHTS
         for since, right in ((2, _REFER), (3, _TRUNCATE), (5, _DEVICE_CONTROL)):
-            self._rights |= right if known >= since else 0
+            self.rights |= right if known >= since else 0
         tcp = _TCP_RIGHTS if known >= 4 and not network else 0
         scopes = _SCOPES if known >= 6 else 0
         size = 8 if known < 4 else 16 if known < 6 else 24
-        self.fd = _checked(_LIBC.syscall(_CREATE, struct.pack("QQQ", self._rights, tcp, scopes)[:size], size, 0))
+        self.fd = _checked(_LIBC.syscall(_CREATE, struct.pack("QQQ", self.rights, tcp, scopes)[:size], size, 0))
 
     def allow_reading(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let files be read, listed and executed."""
-        self._add(paths, _EXECUTE | _READ | _LIST)
+        self._add(paths, READING)
 
     def allow_listing(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let folders be listed, without a file in them being read."""
@@ -56,7 +58,7 @@ class Ruleset:
 
     def allow_everything(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let files be made, written and removed."""
-        self._add(paths, self._rights)
+        self._add(paths, self.rights)
 
     def allow_devices(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let devices be read, written and controlled."""
@@ -73,14 +75,14 @@ class Ruleset:
     def _add(self, paths: list[str] | tuple[str, ...], rights: int) -> None:
         for path in paths:
             try:
-                self._add_one(path, rights & self._rights)
+                self._add_one(path, rights & self.rights)
             except FileNotFoundError:
                 continue
 
     def _add_one(self, path: str, rights: int) -> None:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            allowed = rights if os.path.isdir(path) else rights & _ON_FILES  # noqa: PTH112 - light imports
+            allowed = rights if os.path.isdir(path) else rights & _ON_FILES
             _checked(_LIBC.syscall(_ADD, self.fd, 1, struct.pack("=Qi", allowed, fd), 0))
         finally:
             os.close(fd)

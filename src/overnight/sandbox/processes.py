@@ -12,6 +12,7 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,15 +60,18 @@ def descendants(pid: int) -> set[int]:
     found: set[int] = set()
     wanted = [pid]
     while wanted:
-        one = wanted.pop()
-        try:
-            text = Path(f"/proc/{one}/task/{one}/children").read_text()
-        except OSError:
-            continue
-        below = {int(word) for word in text.split()} - found
+        below = set(_children(wanted.pop())) - found
         found |= below
         wanted += below
     return found
+
+
+def _children(pid: int) -> Iterator[int]:
+    """The children of every thread of a process."""
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+                yield from map(int, file.read().split())
 
 
 def kill(pid: int) -> None:

@@ -3,44 +3,47 @@
 | tier | what holds the process |
 |---|---|
 | T1 | an environment of our own making, no capability, no descriptor but its own, death with its parent |
-| T2 | T1, and Landlock, and a filter of system calls |
+| T2 | T1, another user where we are root, Landlock, and a filter of system calls |
 | T3 | T2 inside of bubblewrap: its own processes, files, shared memory and network |
 
-A layer that cannot be applied is an `OSError`, and nothing is started: there is no weaker second try. A fourth tier,
-or another operating system, would be one more branch in `start`.
+A layer that cannot be applied is `NotHeld`, and nothing is started: there is no weaker second try. That the command
+itself cannot begin, such as one that does not exist, is any other `OSError`. A fourth tier, or another operating
+system, would be one more branch in `_plan`.
 
-Does not: protect against holes in the kernel, or bound memory.
+Does not: protect against holes in the kernel, or bound memory; `meter` and `cgroup` do that.
 """
 
 import os
 import resource
-import shutil
+import select
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
-from overnight.sandbox.bounds import DEVICES, Bounds, accelerators
+from overnight.sandbox.bounds import DEVICES, SYSTEM, Bounds, accelerators
 from overnight.sandbox.landlock import Ruleset
+from overnight.sandbox.passage import is_open, passage
 from overnight.sandbox.processes import die_with_parent
 from overnight.sandbox.rights import Filter, become, give_up_privileges
 from overnight.sandbox.seccomp import assemble
+from overnight.sandbox.wrap import bubblewrap, inner, namespaces, view
 
 Tier = Literal["T1", "T2", "T3", "T4"]
 TIERS: tuple[Tier, ...] = ("T1", "T2", "T3")
-Layer = Literal["capabilities", "landlock", "seccomp", "namespaces"]
+Layer = Literal["capabilities", "user", "landlock", "seccomp", "namespaces"]
 NOBODY = 65534
 """The user that a candidate becomes where the engine is root."""
-_DROP_SIZE = 1 << 30
 _OPEN_FILES = 4096
-_INSIDE = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from overnight.sandbox.inside import main; main(sys.argv[1:])"
-)
-_PACKAGES = str(Path(__file__).parents[2])
+_BEGIN_SECONDS = 30.0
+_MOST_SAID = 4096
+
+
+class NotHeld(OSError):
+    """A layer could not be applied, so nothing was started. The machine's fault, never the candidate's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,64 +60,113 @@ class Child:
     """Called in the child before anything is taken from it, such as to set its limits."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a child is started at its tier."""
+
+    command: tuple[str, ...]
+    hold: Callable[[], None]
+    """Called in the child, as long as it may still do everything."""
+    seal: Callable[[], None] = lambda: None
+    """Called last in the child, when it has given up everything else."""
+    fds: tuple[int, ...] = ()
+    """What the command needs besides the child's own."""
+    is_wrapped: bool = False
+    """Whether the command starts the child's own, and tells on the report that it has come so far."""
+
+
 def start(
     child: Child, bounds: Bounds, tier: Tier, without: frozenset[Layer] = frozenset()
 ) -> "subprocess.Popen[bytes]":
     """Start a child within its bounds. The calling process must have one thread, and dies before the child does.
 
-    `without` leaves a layer out; it is for tests that show what the layer is good for.
+    Comes back when every layer holds. `without` leaves a layer out; it is for tests that show what the layer is good
+    for.
     """
+    with ExitStack() as opened:
+        report, reported = os.pipe()
+        opened.callback(os.close, report)
+        closing = opened.enter_context(ExitStack())
+        closing.callback(os.close, reported)
+        try:
+            plan = _plan(child, bounds, tier, without, reported, opened)
+        except NotHeld:
+            raise
+        except OSError as error:
+            raise NotHeld(str(error)) from error
+        try:
+            process = _popen(child, plan, reported)
+        except subprocess.SubprocessError as error:
+            closing.close()
+            raise NotHeld(_said(report) or str(error)) from error
+        closing.close()
+        if plan.is_wrapped:
+            _wait_until_begun(process, report, child.command[0])
+        return process
+
+
+def user_for(tier: Tier) -> int | None:
+    """The user that a child becomes: another one only where we are root. At T1 a child stays who it is."""
+    return NOBODY if os.geteuid() == 0 and tier != "T1" else None
+
+
+def exit_status(status: int, tier: Tier) -> int:
+    """A child's own status: bubblewrap tells a signal as 128 and its number, as shells do."""
+    return 128 - status if tier == "T3" and 128 < status < 128 + signal.NSIG else status
+
+
+# What is done at each tier
+
+
+def _plan(
+    child: Child,
+    bounds: Bounds,
+    tier: Tier,
+    without: frozenset[Layer],
+    report: int,
+    opened: ExitStack,
+) -> _Plan:
     if tier not in TIERS:
-        raise OSError(f"there is no tier {tier} on this machine")
-    user = user_for(bounds, tier)
-    if user is not None:
-        _give(bounds, user)
+        raise NotHeld(f"there is no tier {tier} on this machine")
+    change = _change_of_user(child, bounds, user_for(tier) if "user" not in without else None)
+    drop = give_up_privileges if "capabilities" not in without else _nothing
+    if tier == "T1":
+        return _Plan(child.command, drop)
+    rules = _rules(bounds, opened) if "landlock" not in without else None
     if tier == "T3":
-        return _popen(child, _wrapped(child, bounds, user, without), _ignore_term)
-    rules = _rules(bounds) if tier == "T2" and "landlock" not in without else None
-    calls = Filter(_calls(bounds)) if tier == "T2" and "seccomp" not in without else None
+        return _wrapped(child, bounds, change, rules, without, report, opened)
+    calls = Filter(_calls(bounds)) if "seccomp" not in without else None
 
     def hold() -> None:
-        if "capabilities" not in without:
-            give_up_privileges()
-            become(user)
+        drop()
+        change()
         if rules is not None:
             rules.restrict()
 
-    try:
-        return _popen(child, child.command, hold, calls)
-    finally:
-        if rules is not None:
-            rules.close()
+    return _Plan(child.command, hold, calls.install if calls is not None else _nothing)
 
 
-def user_for(bounds: Bounds, tier: Tier) -> int | None:
-    """The user that a child becomes: another one only where we are root, and where that one can reach what it needs.
-
-    At T3 every folder on the way is made anew, so only what is bound itself must be open to others. At T1 a child
-    stays who it is, as before, without a capability.
-    """
-    if os.geteuid() != 0 or tier == "T1":
-        return None
-    wanted = [*bounds.readable, *bounds.listable]
-    needed = [path for path in wanted if Path(path).exists() and not path.startswith(("/sys", "/etc"))]
-    ways = [*needed, *(str(Path(path).parent) for path in bounds.writable)]
-    if tier == "T3":
-        return NOBODY if all(_is_open(Path(path)) for path in needed) else None
-    return NOBODY if all(_is_open(one) for path in ways for one in _way(path)) else None
+def _nothing() -> None:
+    """What a layer does that was left out."""
 
 
-def _way(path: str) -> tuple[Path, ...]:
-    real = Path(os.path.realpath(path))
-    return (real, *real.parents)
+def _change_of_user(child: Child, bounds: Bounds, user: int | None) -> Callable[[], None]:
+    """What makes a child another user, who can reach everything that the child is given."""
+    if user is None:
+        return _nothing
+    _give(bounds, user)
+    for path in bounds.readable:
+        if path not in SYSTEM and os.path.exists(path) and not is_open(path):
+            raise NotHeld(f"{path} is closed to everybody but root, and a candidate never runs as root")
+    way = passage((*(path for path in bounds.readable if os.path.exists(path)), *bounds.writable))
 
+    def change() -> None:
+        way.make()
+        become(user)
+        if child.cwd != "/":
+            os.chdir(child.cwd)  # where it is now, seen from outside, is nowhere in a private view
 
-def _is_open(path: Path) -> bool:
-    """Whether others may read a file, or enter a folder."""
-    with suppress(OSError):
-        mode = path.stat().st_mode
-        return bool(mode & 0o001) if path.is_dir() else bool(mode & 0o004)
-    return False
+    return change
 
 
 def _give(bounds: Bounds, user: int) -> None:
@@ -125,9 +177,10 @@ def _give(bounds: Bounds, user: int) -> None:
                 os.chown(path, user, user, follow_symlinks=False)
 
 
-def _rules(bounds: Bounds) -> Ruleset:
+def _rules(bounds: Bounds, opened: ExitStack) -> Ruleset:
     """The list that Landlock keeps; `/proc` as a whole, because the rule of one process's folder would not last."""
     rules = Ruleset(network=bounds.network)
+    opened.callback(rules.close)
     rules.allow_reading((*bounds.readable, "/proc"))
     rules.allow_listing(bounds.listable)
     rules.allow_everything(bounds.writable)
@@ -139,103 +192,125 @@ def _calls(bounds: Bounds) -> bytes:
     return assemble(network=bounds.network, local_sockets=bounds.local_sockets)
 
 
-def _popen(
-    child: Child, command: tuple[str, ...], hold: Callable[[], None], calls: Filter | None = None
-) -> "subprocess.Popen[bytes]":
+def _wrapped(  # noqa: PLR0913 - as `_plan`
+    child: Child,
+    bounds: Bounds,
+    change: Callable[[], None],
+    rules: Ruleset | None,
+    without: frozenset[Layer],
+    report: int,
+    opened: ExitStack,
+) -> _Plan:
+    """Bubblewrap around the command, and between the two the program that applies Landlock inside."""
+    program = bubblewrap()
+    if program is None:
+        raise NotHeld("bubblewrap is not installed")
+    fds = [report] if rules is None else [report, rules.fd]
+    code = replace(bounds, local_sockets=True)  # a socket is harmless where only one's own can be found
+    if "namespaces" in without:
+        calls = Filter(_calls(code)) if "seccomp" not in without else None
+
+        def hold() -> None:
+            give_up_privileges()
+            change()
+
+        seal = calls.install if calls is not None else _nothing
+        return _Plan(inner(report, rules, child.command, private=False), hold, seal, tuple(fds), is_wrapped=True)
+    words = [program, *namespaces(network=bounds.network), *view(bounds)]
+    if "seccomp" not in without:
+        fds.append(_in_memory(_calls(code), opened))
+        words += ["--seccomp", str(fds[-1])]
+    words += ["--chdir", child.cwd, "--", *inner(report, rules, child.command, private=True)]
+
+    def leave() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the wrapper outlives it; inside, it is heard again
+        change()
+
+    return _Plan(tuple(words), leave, fds=tuple(fds), is_wrapped=True)
+
+
+def _in_memory(data: bytes, opened: ExitStack) -> int:
+    """A descriptor from which something can be read."""
+    fd = os.memfd_create("overnight")
+    opened.callback(os.close, fd)
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+# Starting
+
+
+def _popen(child: Child, plan: _Plan, report: int) -> "subprocess.Popen[bytes]":
     parent = os.getpid()
 
     def in_child() -> None:  # the parent has one thread, so nothing is held between fork and exec
-        for limit in (resource.RLIMIT_CORE, resource.RLIMIT_MSGQUEUE):
-            resource.setrlimit(limit, (0, 0))
-        most = min(_OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        child.first()
-        hold()
-        die_with_parent(parent)  # after a change of user, which would undo it
-        if calls is not None:
-            calls.install()
+        try:
+            _limit()
+            child.first()
+            plan.hold()
+            die_with_parent(parent)  # after a change of user, which would undo it
+            plan.seal()
+        except OSError as error:
+            os.write(report, str(error).encode())
+            raise
 
     return subprocess.Popen(
-        command,
-        cwd=child.cwd,
+        plan.command,
+        cwd=child.cwd if not plan.is_wrapped else "/",
         env=dict(child.env),
         stdin=subprocess.DEVNULL,
         stdout=child.stdout,
         stderr=child.stderr,
-        pass_fds=child.pass_fds,
+        pass_fds=(*child.pass_fds, *plan.fds),
         start_new_session=True,
         preexec_fn=in_child,
     )
 
 
-# Tier T3
+def _limit() -> None:
+    """No core files, no queues, not too many files; and where memory ends, the child ends before anybody else."""
+    for limit in (resource.RLIMIT_CORE, resource.RLIMIT_MSGQUEUE):
+        resource.setrlimit(limit, (0, 0))
+    most = min(_OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # not every machine lets it be said
+        file.write("1000")
 
 
-def bubblewrap() -> str | None:
-    """Where bubblewrap is, or None."""
-    return shutil.which("bwrap")
+def _wait_until_begun(process: "subprocess.Popen[bytes]", report: int, program: str) -> None:
+    """Wait for the word that every layer holds, or say why it does not; then nothing is left."""
+    said = _said(report)
+    if said == "+":
+        return
+    process.kill()
+    process.wait()
+    if said.startswith("+"):
+        number = int(said[1:])
+        raise OSError(number, os.strerror(number), program)
+    raise NotHeld(said or _last_words(process) or f"bubblewrap ended with status {process.returncode}")
 
 
-def _ignore_term() -> None:
-    """The wrapper must outlive the signal that asks a trainer to finish; inside, the signal is given back."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def _said(report: int) -> str:
+    """Everything on the report until its other end is closed."""
+    said, until = b"", time.monotonic() + _BEGIN_SECONDS
+    while len(said) < _MOST_SAID:
+        if not select.select([report], [], [], max(until - time.monotonic(), 0))[0]:
+            return f"it took more than {_BEGIN_SECONDS:g} s to begin"
+        data = os.read(report, _MOST_SAID)
+        if not data:
+            break
+        said += data
+    return said.decode(errors="replace")
 
 
-def _wrapped(child: Child, bounds: Bounds, user: int | None, without: frozenset[Layer]) -> tuple[str, ...]:
-    """The command around a command: bubblewrap, and in it the program that applies the layers of T2."""
-    program = bubblewrap()
-    if program is None:
-        raise OSError("bubblewrap is not installed")
-    words = tuple(word for pair in _told(bounds, user, without) for word in pair)
-    inner = (sys.executable, "-I", "-S", "-B", "-c", _INSIDE, _PACKAGES, *words, "--", *child.command)
-    if "namespaces" in without:
-        return inner
-    return (program, *_namespaces(bounds, user), *_view(bounds), "--chdir", child.cwd, "--", *inner)
-
-
-def _told(bounds: Bounds, user: int | None, without: frozenset[Layer]) -> Iterator[tuple[str, str]]:
-    """What `inside` is told, as pairs of words; sockets are harmless where only one's own can be found."""
-    if user is not None:
-        yield "user", str(user)
-    if "seccomp" not in without:
-        yield "calls", _calls(replace(bounds, local_sockets=True)).hex()
-    if "landlock" not in without:
-        yield "network", "yes" if bounds.network else "no"
-        yield from (("read", path) for path in (*bounds.readable, "/proc"))
-        yield from (("list", path) for path in bounds.listable)
-        yield from (("write", path) for path in (*bounds.writable, "/tmp", "/dev/shm"))  # noqa: S108 - private ones
-        yield from (("device", path) for path in (*DEVICES, *accelerators()))
-
-
-def _namespaces(bounds: Bounds, user: int | None) -> tuple[str, ...]:
-    """Root needs no namespace of users, and with one it could not become somebody else inside."""
-    keep = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP")
-    who = ("--cap-drop", "ALL", *keep) if user is not None else ("--unshare-user", "--cap-drop", "ALL")
-    apart = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent")
-    return (*who, *apart, *(() if bounds.network else ("--unshare-net",)))
-
-
-def _view(bounds: Bounds) -> tuple[str, ...]:
-    """The files that there are inside: folders of our own making first, what may be read and written over them."""
-    size = ("--size", str(_DROP_SIZE))
-    words = ["--proc", "/proc", "--dev", "/dev", *size, "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108 - inside
-    words += [*size, "--perms", "1777", "--tmpfs", "/tmp"]  # noqa: S108 - a private one
-    for path in _ancestors((*bounds.readable, *bounds.writable)):
-        words += ["--perms", "0755", "--dir", path]  # else only root could pass
-    for path in bounds.readable:
-        words += ["--ro-bind-try", path, path]
-    for path in accelerators():
-        words += ["--dev-bind-try", path, path]
-    for path in bounds.writable:
-        words += ["--bind", path, path]
-    return tuple(words)
-
-
-def _ancestors(paths: tuple[str, ...]) -> list[str]:
-    made = {"/", "/tmp", "/dev", "/proc"}  # noqa: S108 - names of the view, not files
-    return sorted({str(parent) for path in paths for parent in Path(path).parents} - made)
-
-
-def exit_status(status: int, tier: Tier) -> int:
-    """A child's own status: bubblewrap tells a signal as 128 and its number, as shells do."""
-    return 128 - status if tier == "T3" and 128 < status < 128 + signal.NSIG else status
+def _last_words(process: "subprocess.Popen[bytes]") -> str:
+    """What bubblewrap printed before it gave up, where we can read it."""
+    for stream in (process.stderr, process.stdout):
+        if stream is not None:
+            os.set_blocking(stream.fileno(), False)
+            lines = (stream.read() or b"").decode(errors="replace").strip().splitlines()
+            stream.close()
+            if lines:
+                return lines[-1][:300]
+    return ""
