@@ -175,9 +175,8 @@ def _start(folders: Folders, tier: Tier) -> tuple["subprocess.Popen[bytes]", int
     answer_read, answer_write = os.pipe()
     os.set_blocking(ask_write, False)
     most = most_tasks(user_for(tier) or os.getuid(), MOST_THREADS)
-    words = (_START, str(ask_read), str(answer_write), str(folders.policy))
     child = Child(
-        command=(sys.executable, "-I", "-B", "-X", "pycache_prefix=/nonexistent", "-c", *words),
+        command=(sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(folders.policy)),
         cwd="/",
         env={
             "PATH": os.defpath,

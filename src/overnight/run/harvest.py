@@ -73,10 +73,11 @@ def _copy(folder: int, name: str, target: Path, room: int, digest: "hashlib._Has
         fd = open_beneath(folder, name, os.O_NONBLOCK)
     except OSError as error:
         raise UserError(name, f"it holds {shown}, which cannot be opened: {error.strerror}") from error
+    how = os.fstat(fd)
+    if not stat.S_ISREG(how.st_mode) or how.st_nlink != 1:
+        os.close(fd)
+        raise UserError(name, f"it holds {shown}, which is not a plain file with one name")
     with os.fdopen(fd, "rb") as file:
-        how = os.fstat(fd)
-        if not stat.S_ISREG(how.st_mode) or how.st_nlink != 1:
-            raise UserError(name, f"it holds {shown}, which is not a plain file with one name")
         if how.st_size > room:
             raise UserError(name, f"it is larger than {MAX_BYTES:,} bytes")
         digest.update(os.fsencode(name) + f"\0{how.st_size}\0".encode())
