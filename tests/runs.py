@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from overnight.sandbox.probe import prove, strongest
 from scenes import Scene, scene_in
 
 MACHINE = RealMachine()
+STEPS = RunBudget(unit="env_steps", amount=100)
 POLICY = """
 import json, os, pathlib
 out = pathlib.Path(os.environ["OVERNIGHT_OUT"])
@@ -39,9 +41,13 @@ def run(
     silence: float = 20,
     disk: int = 10_000_000,
     tier: Tier | None = None,
+    memory: int | None = None,
+    processes: int = 512,
+    budget: RunBudget = STEPS,
 ) -> Exit:
     """Run one trainer to its end under a real supervisor."""
-    begin(folder, trainer, wall=wall, silence=silence, disk=disk, tier=tier)
+    caps: dict[str, Any] = {"memory": memory, "processes": processes, "budget": budget}
+    begin(folder, trainer, wall=wall, silence=silence, disk=disk, tier=tier, **caps)
     return wait(folder)
 
 
@@ -54,7 +60,9 @@ def begin(
     disk: int = 10_000_000,
     tier: Tier | None = None,
     params: Mapping[str, Scalar] | None = None,
-    amount: float = 100,
+    memory: int | None = None,
+    processes: int = 512,
+    budget: RunBudget = STEPS,
 ) -> None:
     """Start one trainer under a real supervisor, held as strongly as this machine can, or at a tier."""
 
@@ -66,7 +74,7 @@ def begin(
         run="r-0001",
         env=EnvSpec(backend="gymnasium", id="CartPole-v1"),
         train_seed=7,
-        budget=RunBudget(unit="env_steps", amount=amount),
+        budget=budget,
         params=params or {"a": 1},
         cores=1,
         device="cpu",
@@ -79,6 +87,8 @@ def begin(
         wall_seconds=wall,
         silence_seconds=silence,
         disk_bytes=disk,
+        memory_bytes=memory,
+        processes=processes,
         tier=tier or strongest(),
     )
     launch(prepare(MACHINE, folder, order, job, export), LocalLauncher())

@@ -7,6 +7,7 @@ from overnight.records.tier import Tier, is_weaker
 from overnight.sandbox.probe import Proof, prove, strongest
 from overnight.sandbox.start import NOBODY
 
+__all__ = ["DEFAULT", "drafted", "explain", "proven", "raising", "strongest", "tier_for"]
 DEFAULT: Tier = "T2"
 """What a draft asks for where the machine can do it."""
 INSTALL = "sudo apt-get install bubblewrap"
@@ -22,6 +23,16 @@ def tier_for(least: Tier) -> Tier:
         )
         raise Refused("isolation", says, hint=raising() or "`overnight doctor` says what this machine can do")
     return found
+
+
+def proven() -> str:
+    """What this machine was seen to hold a process to, tier by tier, as a sentence for the record."""
+    tiers: tuple[Tier, ...] = ("T1", "T2", "T3")
+    held = [one for one in tiers if prove(one).holds()]
+    gaps = [f"{one} does not stop: {', '.join(prove(one).gaps)}" for one in held if prove(one).gaps]
+    missing = [f"{one}: {prove(one).why.rstrip('.')}" for one in tiers if one not in held]
+    told = f"Isolation {held[-1]} is used; a canary proved {', '.join(held[1:]) or 'nothing stronger than T1'} here"
+    return "; ".join([told, *gaps, *missing]) + "."
 
 
 def drafted() -> tuple[Tier, tuple[str, ...]]:

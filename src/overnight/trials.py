@@ -20,7 +20,7 @@ from overnight.contract import trainers
 from overnight.errors import Refused
 from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, measure
 from overnight.evaluate.seeds import Seeds, keys_folder
-from overnight.isolation import tier_for
+from overnight.isolation import proven, tier_for
 from overnight.ports import Launcher
 from overnight.records.codec import digest, loads
 from overnight.records.contract import Contract
@@ -29,6 +29,7 @@ from overnight.records.evidence import Evidence
 from overnight.records.job import Exit, Job
 from overnight.records.lifecycle import Actor, State
 from overnight.records.order import RunBudget, RunOrder
+from overnight.records.refusal import Reason
 from overnight.records.run import Outcome, Run, RunEnd
 from overnight.records.text import sentence
 from overnight.run.launch import Prepared, clear, give_up, launch, prepare, sweep
@@ -86,6 +87,16 @@ class Bench:
         """The first slot that no run has."""
         taken = {self.taken.get(name) for name in self.going}
         return next((slot for slot in range(self.slots) if slot not in taken), 0)
+
+
+def note_isolation(one: Bench) -> None:
+    """Write down what holds candidates tonight; where that is less than the contract's, write down the refusal."""
+    try:
+        tier_for(one.contract.evaluation.min_tier)
+    except Refused as refused:
+        record_refusal(one.study, None, tuple(Reason(rule="isolation", says=says) for says in refused.says))
+        raise
+    one.study.append(Actor.ENGINE, Note(says=sentence(proven())))
 
 
 def adopt(one: Bench) -> None:

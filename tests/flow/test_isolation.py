@@ -19,6 +19,8 @@ def test_every_run_and_every_measurement_of_a_night_names_its_tier(tmp_path: Pat
     scene = params_night(tmp_path / "project")
     for kind in ("ended", "measured"):
         assert {data["tier"] for data in scene.entries(kind)} == {strongest()}
+    first = next(data["says"] for data in scene.entries("noted"))
+    assert first.startswith(f"Isolation {strongest()} is used; a canary proved")
 
 
 def test_a_night_below_the_contracts_tier_is_refused_before_anything_starts(tmp_path: Path) -> None:
@@ -28,3 +30,6 @@ def test_a_night_below_the_contracts_tier_is_refused_before_anything_starts(tmp_
     with pytest.raises(Refused, match="wants isolation T4 or stronger, and this machine proved"):
         sit(scene)
     assert list(scene.entries("launched")) == []
+    refused = [reason for data in scene.entries("refused") for reason in data["reasons"]]
+    assert [reason["rule"] for reason in refused] == ["isolation", "isolation"]
+    assert "there is no tier T4 yet" in refused[1]["says"]

@@ -16,6 +16,7 @@ from overnight.contract import trainers
 from overnight.errors import Refused
 from overnight.evaluate.measure import measure
 from overnight.records.env import EnvSpec
+from overnight.records.order import RunBudget
 from overnight.records.run import Outcome
 from overnight.records.tier import Tier
 from overnight.run.launch import exit_of
@@ -193,6 +194,7 @@ def test_honest_policies_of_code_earn_the_same_at_every_tier(tmp_path: Path) -> 
     assert [one.tier for one in found.values()] == list(found)
 
 
+MORE_STEPS = RunBudget(unit="env_steps", amount=4096)
 PARAMS = trainers.space("ppo").defaults()
 TRAIN = """
 import runpy, sys
@@ -207,7 +209,7 @@ def test_honest_training_with_jax_and_envpool_is_identical_at_every_tier(tmp_pat
     for tier in TIERS:
         if prove(tier).holds():
             folder = tmp_path / tier
-            begin(folder, TRAIN, wall=120, silence=120, disk=10**9, params=PARAMS, tier=tier, amount=4096)
+            begin(folder, TRAIN, wall=120, silence=120, disk=10**9, params=PARAMS, tier=tier, budget=MORE_STEPS)
             ended = wait(folder, 120)
             assert ended.outcome is Outcome.COMPLETED, (folder / "log").read_text()[-2000:]
             assert json.loads((folder / "out" / "ready").read_text())["backend"] == "envpool"

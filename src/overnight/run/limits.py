@@ -80,7 +80,7 @@ class Limits:
         if now < self._next_disk_look:
             return None
         self._next_disk_look = now + _DISK_SECONDS
-        most, hidden = self.job.disk_bytes, nameless()
+        most, hidden = self.job.disk_bytes, nameless(str(self.folder))
         self._in_memory = hidden.memory_bytes + private_bytes()
         self._look_for_metrics(now)
         used = hidden.disk_bytes + sum(tree_bytes(self.folder / name, limit=most) for name in ("out", "tmp", "home"))

@@ -147,6 +147,7 @@ class Supervisor:
             "XDG_CACHE_HOME": str(self.folder / "home"),
             "MPLCONFIGDIR": str(self.folder / "tmp"),
             "PYTHONUNBUFFERED": "1",
+            "PYTHONNOUSERSITE": "1",
             "OMP_NUM_THREADS": threads,
             "OPENBLAS_NUM_THREADS": threads,
             "MKL_NUM_THREADS": threads,

@@ -11,6 +11,7 @@ group sees both.
 import os
 import resource
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -77,22 +78,26 @@ class Meter:
         return max(waited, sum(self._seen.values()), group)
 
 
-def nameless() -> Nameless:
-    """What is held by files without a name, of everything below this process, each counted once."""
-    found: dict[tuple[int, int], tuple[bool, int]] = {}
-    for pid in descendants(os.getpid()):
-        folder = f"/proc/{pid}/fd"
-        with suppress(OSError):
-            for name in os.listdir(folder):
-                with suppress(OSError):
-                    how = os.stat(f"{folder}/{name}")
-                    if stat.S_ISREG(how.st_mode) and how.st_nlink == 0:
-                        in_memory = os.readlink(f"{folder}/{name}").startswith(("/memfd:", "/dev/shm/", "/tmp/"))  # noqa: S108
-                        found[how.st_dev, how.st_ino] = (in_memory, how.st_blocks * 512)
+def nameless(folder: str) -> Nameless:
+    """What is held by files without a name, of everything below this process: on a folder's disk, and in memory."""
+    disk, found = os.stat(folder).st_dev, dict(_nameless())
     return Nameless(
-        sum(size for in_memory, size in found.values() if not in_memory),
-        sum(size for in_memory, size in found.values() if in_memory),
+        sum(size for device, _, size in found.values() if device == disk),
+        sum(size for _, in_memory, size in found.values() if in_memory),
     )
+
+
+def _nameless() -> Iterator[tuple[tuple[int, int], tuple[int, bool, int]]]:
+    """Each such file, with its device, whether it never had a name outside of memory, and its size."""
+    for pid in descendants(os.getpid()):
+        fds = f"/proc/{pid}/fd"
+        with suppress(OSError):
+            for name in os.listdir(fds):
+                with suppress(OSError):
+                    how = os.stat(f"{fds}/{name}")
+                    if stat.S_ISREG(how.st_mode) and how.st_nlink == 0:
+                        in_memory = os.readlink(f"{fds}/{name}").startswith("/memfd:")
+                        yield (how.st_dev, how.st_ino), (how.st_dev, in_memory, how.st_blocks * 512)
 
 
 def private_bytes() -> int:

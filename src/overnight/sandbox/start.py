@@ -99,6 +99,10 @@ def start(
         except subprocess.SubprocessError as error:
             closing.close()
             raise NotHeld(_said(report) or str(error)) from error
+        except OSError as error:
+            if plan.is_wrapped:
+                raise NotHeld(f"bubblewrap cannot be started: {error}") from error
+            raise
         closing.close()
         if plan.is_wrapped:
             _wait_until_begun(process, report, child.command[0])
