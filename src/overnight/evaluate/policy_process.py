@@ -37,7 +37,6 @@ ALL_SECONDS = 1200.0
 """How long a policy may take for all its answers: less than the engine waits for a referee."""
 MOST_MEMORY = physical_bytes() // 2
 MOST_PROCESSES = 64
-MOST_THREADS = 1024
 _LOOK_SECONDS = 0.2
 _NONCES = 256
 _START = """
@@ -163,7 +162,7 @@ class PolicyProcess:
                 return False
 
     def _check_caps(self) -> None:
-        used = self._meter.look(memory_cap=MOST_MEMORY)
+        used = self._meter.look(memory_cap=MOST_MEMORY, most=MOST_PROCESSES)
         if used.memory_bytes > MOST_MEMORY:
             raise PolicyError(f"The policy used more than {MOST_MEMORY / 1e6:,.0f} MB of memory.")
         if used.processes > MOST_PROCESSES:
@@ -174,7 +173,7 @@ def _start(folders: Folders, tier: Tier) -> tuple["subprocess.Popen[bytes]", int
     ask_read, ask_write = os.pipe()
     answer_read, answer_write = os.pipe()
     os.set_blocking(ask_write, False)
-    most = most_tasks(user_for(tier) or os.getuid(), MOST_THREADS)
+    most = most_tasks(user_for(tier) or os.getuid(), MOST_PROCESSES)
     child = Child(
         command=(sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(folders.policy)),
         cwd="/",

@@ -36,6 +36,8 @@ class Ending:
 
     outcome: Outcome
     because: str
+    at_once: bool = False
+    """Whether the machine suffers, so that there is no time in which to finish."""
 
 
 class Limits:
@@ -63,7 +65,7 @@ class Limits:
         self._last_look = now
         if (self.folder / "stop").exists():
             return Ending(Outcome.LOST, "It was stopped by the engine.")
-        return self._over_time(now) or self._over_disk(now) or self._over_meter(now) or self._silent(now)
+        return self._over_time(now) or self._over_meter(now) or self._over_disk(now) or self._silent(now)
 
     def _over_time(self, now: float) -> Ending | None:
         limit = self.job.wall_seconds
@@ -84,19 +86,21 @@ class Limits:
         self._in_memory = hidden.memory_bytes + private_bytes()
         self._look_for_metrics(now)
         used = hidden.disk_bytes + sum(tree_bytes(self.folder / name, limit=most) for name in ("out", "tmp", "home"))
-        return Ending(Outcome.CRASHED, f"It wrote more than {most:,} bytes.") if used > most else None
+        says = f"It wrote more than {most:,} bytes."
+        return Ending(Outcome.CRASHED, says, at_once=True) if used > most else None
 
     def _over_meter(self, now: float) -> Ending | None:
         if now < self._next_look:
             return None
         self._next_look = now + _LOOK_SECONDS
-        used = self.meter.look(memory_cap=int(self.memory_cap - self._in_memory))
-        if used.memory_bytes + self._in_memory > self.memory_cap:
-            taken, cap = (used.memory_bytes + self._in_memory) / 1e6, self.memory_cap / 1e6
-            return Ending(Outcome.CRASHED, f"It used {taken:,.0f} MB of memory, and its cap was {cap:,.0f} MB.")
+        used = self.meter.look(memory_cap=int(self.memory_cap - self._in_memory), most=self.job.processes)
         if used.processes > self.job.processes:
-            says = f"It had {used.processes:,} processes at once, and its cap was {self.job.processes:,}."
-            return Ending(Outcome.CRASHED, says)
+            says = f"It had more than {self.job.processes:,} processes at once, which is its cap."
+            return Ending(Outcome.CRASHED, says, at_once=True)
+        taken = used.memory_bytes + self._in_memory
+        if taken > self.memory_cap:
+            says = f"It used {taken / 1e6:,.0f} MB of memory, and its cap was {self.memory_cap / 1e6:,.0f} MB."
+            return Ending(Outcome.CRASHED, says, at_once=True)
         return self._over_budget(now, used)
 
     def _over_budget(self, now: float, used: Usage) -> Ending | None:

@@ -40,7 +40,7 @@ from overnight.run.limits import TOLERANCE, Ending, Limits
 from overnight.run.log import CappedLog
 from overnight.sandbox.bounds import Bounds, bounds_for, command_paths
 from overnight.sandbox.cgroup import group_for, remove_group
-from overnight.sandbox.meter import TASKS, Meter, cap_tasks, most_tasks, out_of_memory_kills
+from overnight.sandbox.meter import Meter, cap_tasks, most_tasks, out_of_memory_kills, tasks_for
 from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
 from overnight.sandbox.start import Child, NotHeld, exit_status, start, user_for
 
@@ -64,7 +64,7 @@ class Supervisor:
         self.limits = Limits(folder, self.job, self.budget, self.meter)
         self.began = self.limits.began
         self.killed_before = out_of_memory_kills()
-        self.most_tasks = most_tasks(user_for(self.job.tier) or os.getuid())
+        self.most_tasks = most_tasks(user_for(self.job.tier) or os.getuid(), self.job.processes)
 
     def run(self) -> Exit:
         """Start the trainer, wait for its end or bring it about, and say how it went."""
@@ -84,7 +84,7 @@ class Supervisor:
             says = f"{self.job.command[0]} could not be started: {error.strerror or error}."
             return self._never_began(Outcome.CRASHED, says)
         ending = self._watch(child)
-        if ending is not None:
+        if ending is not None and not ending.at_once:
             self._ask_to_finish(child)
         if self.group is not None:
             self.group.kill()
@@ -110,7 +110,7 @@ class Supervisor:
             (self.folder / name).mkdir(exist_ok=True)
         inherit_orphans()
         if self.group is not None:
-            self.group.cap(memory_bytes=self.limits.memory_cap, tasks=TASKS)
+            self.group.cap(memory_bytes=self.limits.memory_cap, tasks=tasks_for(self.job.processes))
         child = Child(
             command=self.job.command,
             cwd=str(self.folder / "source"),

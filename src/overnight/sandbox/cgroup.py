@@ -82,7 +82,7 @@ def group_for(run: Path) -> Group | None:
     parent = _own()
     if parent is None:
         return None
-    group = Group(parent / _name(run))
+    group = Group(parent / name_of(run))
     try:
         group.folder.mkdir(exist_ok=True)
         if not os.access(group.folder / "cgroup.kill", os.W_OK) or not os.access(parent / "cgroup.procs", os.W_OK):
@@ -97,10 +97,11 @@ def remove_group(run: Path) -> None:
     """Let a group go that a run's supervisor has left behind."""
     parent = _own()
     if parent is not None:
-        Group(parent / _name(run)).remove()
+        Group(parent / name_of(run)).remove()
 
 
-def _name(run: Path) -> str:
+def name_of(run: Path) -> str:
+    """The name of a run's group, which follows from its folder."""
     return _PREFIX + sha256(str(run).encode()).hexdigest()[:24]
 
 

@@ -22,8 +22,7 @@ from overnight.sandbox.wrap import PRIVATE
 
 PROCESSES = 512
 """How many processes one run may have at a time, where nothing else is said."""
-TASKS = 4096
-"""How many threads they may have together; the kernel refuses more."""
+_THREADS_PER_CORE = 64
 _PAGE, _TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 _OWN_TIME, _WAITED_TIME = slice(11, 13), slice(13, 15)  # fields of `stat` behind the name
 _THREADS, _BEGAN, _RESIDENT = 17, 19, 21
@@ -54,9 +53,16 @@ class Meter:
         self._seen: dict[tuple[int, int], float] = {}
         self._before = _reaped()
 
-    def look(self, *, memory_cap: int) -> Usage:
-        """Count once. Memory that is shared is counted in full for each, unless that would be beyond the cap."""
-        below = descendants(os.getpid()) | set(self._group.processes() if self._group is not None else ())
+    def look(self, *, memory_cap: int, most: int = PROCESSES) -> Usage:
+        """Count once. Memory that is shared is counted in full for each, unless that would be beyond the cap.
+
+        Where there are more processes than there may be, only their number is told, because that is urgent.
+        """
+        below = set(self._group.processes()) if self._group is not None else set()
+        if len(below) <= most:
+            below |= descendants(os.getpid(), most)
+        if len(below) > most:
+            return Usage(0, len(below), 0.0)
         found = {pid: fields for pid in below if (fields := _fields(pid)) is not None}
         waited = 0.0
         for pid, fields in found.items():
@@ -118,9 +124,14 @@ def physical_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * _PAGE
 
 
-def most_tasks(user: int, more: int = TASKS) -> int:
-    """How many threads a user may have in all, so that one more child of that user may have so many."""
-    most, hard = _tasks_of(user) + more, resource.getrlimit(resource.RLIMIT_NPROC)[1]
+def tasks_for(processes: int) -> int:
+    """How many threads so many processes may have together; the kernel refuses more."""
+    return 2 * processes + _THREADS_PER_CORE * (os.cpu_count() or 1)
+
+
+def most_tasks(user: int, processes: int) -> int:
+    """How many threads a user may have in all, so that one more child of that user may have so many processes."""
+    most, hard = _tasks_of(user) + tasks_for(processes), resource.getrlimit(resource.RLIMIT_NPROC)[1]
     return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
 

@@ -46,8 +46,16 @@ def end_tree(leader: int) -> None:
 
 
 def end_below(leader: int | None = None) -> None:
-    """Kill every descendant until none is left; of a leader, the exit is left for whoever waits for it."""
+    """Kill every descendant until none is left; of a leader, the exit is left for whoever waits for it.
+
+    All are stopped before the first one is killed: whoever forks without end has then no room that the dead have made.
+    """
     until = time.monotonic() + _END_SECONDS
+    stopped: set[int] = set()
+    while time.monotonic() < until and (found := descendants(os.getpid()) - {leader} - stopped):
+        for pid in found:
+            send(pid, signal.SIGSTOP)
+        stopped |= found
     while time.monotonic() < until and (below := descendants(os.getpid()) - {leader}):
         for pid in below:
             kill(pid)
@@ -55,11 +63,11 @@ def end_below(leader: int | None = None) -> None:
         time.sleep(0.002)
 
 
-def descendants(pid: int) -> set[int]:
-    """Every process below one, children of children too."""
+def descendants(pid: int, most: int | None = None) -> set[int]:
+    """Every process below one, children of children too; or the first ones, where there are more than so many."""
     found: set[int] = set()
     wanted = [pid]
-    while wanted:
+    while wanted and (most is None or len(found) <= most):
         below = set(_children(wanted.pop())) - found
         found |= below
         wanted += below
@@ -76,8 +84,13 @@ def _children(pid: int) -> Iterator[int]:
 
 def kill(pid: int) -> None:
     """Kill one process; that it is gone already is no error."""
+    send(pid, signal.SIGKILL)
+
+
+def send(pid: int, word: signal.Signals) -> None:
+    """Send a signal; that nobody is there any more is no error."""
     with suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, word)
 
 
 def with_variable(mark: str) -> list[int]:
