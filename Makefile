@@ -8,10 +8,10 @@ ENV ?= CartPole-v1
 HOURS ?= 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help run night test check bench speed soak features system reference changelog wheel clean learning
+.PHONY: help run night test check bench bench-sandbox speed soak features system reference changelog wheel clean learning
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=…"; exit 1; }
@@ -42,6 +42,9 @@ check: $(VENV)/.ready ## format, lint, types, generated pages
 bench: $(VENV)/.ready ## measure the ledger and the command line
 	@$(BIN)/python benchmarks/ledger.py
 
+bench-sandbox: $(VENV)/.ready ## measure isolation: the start of each tier, and evaluation across the trust line
+	@$(BIN)/python benchmarks/sandbox.py
+
 speed: $(VENV)/.ready ## measure the built-in trainers: steps a second, ms an update, where the time goes
 	@$(BIN)/python benchmarks/trainers.py
 
@@ -49,7 +52,7 @@ learning: $(VENV)/.ready ## how well the trainers learn in a given time, five se
 	@$(BIN)/python benchmarks/learning.py
 
 soak: $(VENV)/.ready ## the long checks: many more crash states, kills and simulated studies
-	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate tests/flow tests/adversary/test_trainer_cheaters.py
+	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate tests/flow tests/adversary/test_trainer_cheaters.py tests/sandbox/test_soak.py
 
 features: $(VENV)/.ready ## rows of the feature list: proved, refused, open
 	@$(BIN)/python tools/features.py --open

@@ -13,7 +13,7 @@ from overnight.records.job import Job
 from overnight.records.order import RunBudget
 from overnight.records.run import Outcome
 from overnight.records.tier import Tier
-from overnight.run import limits, supervisor
+from overnight.run import supervisor
 from overnight.run.limits import Limits
 from overnight.run.supervisor import Supervisor
 from overnight.sandbox.cgroup import remove_group
@@ -80,7 +80,7 @@ def test_a_machine_that_stood_still_is_not_the_candidates_fault(
 ) -> None:
     now = time.monotonic()
     clock = iter([now, now + 1, now + 200, now + 250.5, now + 260])
-    monkeypatch.setattr(limits.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("overnight.run.limits.time.monotonic", lambda: next(clock))
     one = idle(tmp_path)
     assert one.over() is None
     ending = one.over()
@@ -94,7 +94,7 @@ def test_a_stall_takes_nothing_from_the_time_in_which_a_trainer_may_be_silent(
     now = time.monotonic()
     steps = [now, now + 1, now + 61, *(now + 61 + second for second in range(1, 60, 4))]
     clock = iter(steps)
-    monkeypatch.setattr(limits.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("overnight.run.limits.time.monotonic", lambda: next(clock))
     one = idle(tmp_path, wall=10_000)
     found = [one.over() for _ in steps[1:]]
     assert found[1] is None, "sixty seconds passed, but nobody was there to hear it"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from overnight.records.tier import Tier
 from overnight.sandbox import memory, probe
 from overnight.sandbox.probe import SIGNAL, Proof, prove
 
@@ -15,8 +16,13 @@ def _own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_proof_is_made_once_and_told_again_by_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[str] = []
-    monkeypatch.setattr(probe, "tried", lambda tier: tried.append(tier) or Proof(tier, "", (SIGNAL,)))
+    tried: list[Tier] = []
+
+    def trying(tier: Tier) -> Proof:
+        tried.append(tier)
+        return Proof(tier, "", (SIGNAL,))
+
+    monkeypatch.setattr(probe, "tried", trying)
     first = prove.__wrapped__("T2")
     assert prove.__wrapped__("T2") == first == Proof("T2", "", (SIGNAL,))
     assert tried == ["T2"]

@@ -90,9 +90,3 @@ def test_hostile_runs_leave_nothing_behind(tmp_path: Path) -> None:
 def resident() -> int:
     """The memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-
-def _group_name(folder: Path) -> str:
-    from overnight.sandbox.cgroup import _name
-
-    return _name(folder)

@@ -20,7 +20,7 @@ from overnight.records.order import RunBudget
 from overnight.records.run import Outcome
 from overnight.records.tier import Tier
 from overnight.run.launch import exit_of
-from overnight.sandbox import probe
+from overnight.sandbox import probe, wrap
 from overnight.sandbox.bounds import bounds_for
 from overnight.sandbox.probe import FORBIDDEN, SIGNAL, Proof, canary, prove
 from overnight.sandbox.start import Child, Layer, NotHeld, start
@@ -72,6 +72,21 @@ def test_namespaces_stop_at_t3_what_landlock_stops_at_t2() -> None:
     need("T3")
     done = canary("T3", frozenset({"landlock", "seccomp"}))
     assert not {"read outside", "write outside", "local socket", SIGNAL, "trace parent"} & set(done)
+
+
+def test_without_perl_the_same_is_done_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("T3")
+    with_perl = canary("T3")
+    monkeypatch.setattr(wrap, "PERL", "/nowhere/perl")
+    wrap._starter.cache_clear()
+    try:
+        assert wrap._starter()[0] == os.path.realpath(sys.executable)
+        assert canary("T3") == with_perl
+        child = Child(command=("/nowhere/train",), cwd="/", env={})
+        with pytest.raises(FileNotFoundError):
+            start(child, bounds_for(()), "T3")
+    finally:
+        wrap._starter.cache_clear()
 
 
 def test_a_tier_whose_canary_gets_out_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

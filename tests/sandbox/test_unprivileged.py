@@ -40,28 +40,37 @@ def can(what):
 secret = str(out.parent.parent / "secret")
 (out / "seen").write_text(json.dumps([os.getuid(), can(lambda: open(secret))]))
 '''
+BOMB = "import os\\nwhile True:\\n    try: os.fork()\\n    except OSError: pass"
+HOG = "held = []\\nwhile True: held.append(b'x' * 20_000_000)"
+RABBIT = "import os\\nwhile True:\\n    if os.fork(): os._exit(0)"
 root, told = Path(sys.argv[2]), {}
 (root / "secret").write_text("swordfish")
-for tier in ("T2", "T3"):
-    if not prove(tier).holds():
-        told[tier] = prove(tier).why
-        continue
+
+def run(folder, trainer, tier):
     def export(target):
         target.mkdir(parents=True)
-        (target / "train.py").write_text(TRAINER)
+        (target / "train.py").write_text(trainer)
     env = EnvSpec(backend="gymnasium", id="CartPole-v1")
     order = RunOrder(run="r-0001", env=env, train_seed=7, budget=RunBudget(unit="env_steps", amount=9), params={},
                      cores=1, device="cpu")
     job = Job(command=(sys.executable, "train.py"), env={"PATH": os.environ["PATH"]}, fresh_bytecode=True, cores=(),
-              wall_seconds=60, silence_seconds=60, disk_bytes=10**7, tier=tier)
-    folder = root / tier
+              wall_seconds=8, silence_seconds=60, disk_bytes=10**7, tier=tier, memory_bytes=300_000_000, processes=60)
     prepare(RealMachine(), folder, order, job, export)
     if (pid := os.fork()) == 0:
         os._exit(supervisor.main(["", str(folder)]))
     os.waitpid(pid, 0)
-    ended = exit_of(RealMachine(), folder)
+    return exit_of(RealMachine(), folder)
+
+for tier in ("T2", "T3"):
+    if not prove(tier).holds():
+        told[tier] = prove(tier).why
+        continue
+    folder = root / tier
+    ended = run(folder, TRAINER, tier)
     seen = json.loads((folder / "out" / "seen").read_text()) if ended.outcome == "completed" else None
-    told[tier] = [ended.outcome, ended.because, ended.tier, seen, canary(tier)]
+    bad = {name: run(root / f"{tier}-{name}", text, tier).because
+           for name, text in (("bomb", BOMB), ("hog", HOG), ("rabbit", RABBIT))}
+    told[tier] = [ended.outcome, ended.because, ended.tier, seen, canary(tier), bad]
 print(json.dumps(told))
 """
 
@@ -100,7 +109,18 @@ def test_a_user_without_powers_gets_the_same_tiers_and_runs_under_them(folder: P
         if isinstance(told[tier], str):
             assert "not installed" in told[tier] or "namespace" in told[tier] or "no Landlock" in told[tier]
             continue
-        outcome, because, held, seen, canary = told[tier]
+        outcome, because, held, seen, canary, bad = told[tier]
         assert (outcome, held, seen) == ("completed", tier, [USER, False]), because
         assert set(canary) - {"signal parent"} == {"own work"}
+        assert bad["bomb"] == "It had more than 60 processes at once, which is its cap."
+        assert "MB of memory, and its cap was 300 MB." in bad["hog"]
+    lines = [entry / "cmdline" for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    assert not [path for path in lines if str(folder).encode() in _bytes(path)], "nothing of it is left"
     assert (folder / "state" / "overnight" / f"isolation-{USER}.json").exists()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -72,6 +72,7 @@ class PolicyProcess:
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(self._answers, select.POLLIN)
         self._writable.register(self._questions, select.POLLOUT)
+        self._load_until = time.monotonic() + LOAD_SECONDS
         try:
             self._greet(space)
         except PolicyError:
@@ -79,7 +80,7 @@ class PolicyProcess:
             raise
 
     def _greet(self, space: Any) -> None:  # noqa: ANN401
-        """Tell the shapes, and wait until the policy says that it is loaded."""
+        """Tell the shapes. The policy loads while the environments are made; the first question waits for it."""
         shapes = {
             "lanes": self._lanes,
             "observation_shape": list(space.shape),
@@ -88,11 +89,16 @@ class PolicyProcess:
         }
         text = json.dumps(shapes).encode()
         self._send(wire.LENGTH.pack(len(text)) + text, LOAD_SECONDS)
-        if self._receive(1, LOAD_SECONDS, "did not load") != wire.LOADED:
+
+    def _wait_until_loaded(self) -> None:
+        left = max(self._load_until - time.monotonic(), 0.0)
+        if self._receive(1, left, "did not load", told=LOAD_SECONDS) != wire.LOADED:
             raise PolicyError("The policy answered before it was asked.")
 
     def __call__(self, observations: Array, reset: Array) -> Array:
         """Ask for one batch of actions."""
+        if self._number == 0:
+            self._wait_until_loaded()
         if self._readable.poll(0):
             raise PolicyError("The policy answered before it was asked.")
         self._number += 1
@@ -137,12 +143,12 @@ class PolicyProcess:
             if not self._wait(self._writable, until):
                 raise PolicyError(f"The policy did not read its question within {limit:g} s.")
 
-    def _receive(self, size: int, limit: float, what: str) -> bytes:
+    def _receive(self, size: int, limit: float, what: str, *, told: float | None = None) -> bytes:
         until = time.monotonic() + limit
         found = b""
         while len(found) < size:
             if not self._wait(self._readable, until):
-                raise PolicyError(f"The policy {what} within {limit:g} s.")
+                raise PolicyError(f"The policy {what} within {told or limit:g} s.")
             data = os.read(self._answers, size - len(found))
             if not data:
                 raise PolicyError("The policy's process ended while it was asked.")

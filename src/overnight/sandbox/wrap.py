@@ -12,6 +12,7 @@ from overnight.sandbox.landlock import READING, Ruleset
 
 SHARED_MEMORY_BYTES = 1 << 30
 TEMPORARY_BYTES = 256 << 20
+PERL = "/usr/bin/perl"
 PRIVATE = ("/tmp", "/dev/shm")  # noqa: S108 - these are made anew in the view
 """Folders that exist in memory, for one run alone."""
 
@@ -50,14 +51,17 @@ def _ancestors(paths: tuple[str, ...]) -> list[str]:
 
 
 def inner(report: int, rules: Ruleset | None, command: tuple[str, ...], *, private: bool) -> tuple[str, ...]:
-    """The program that applies Landlock inside, on the bare interpreter, with what only the private view has."""
+    """The program that applies Landlock inside, with what only the private view has; Perl starts it fastest."""
     made: list[object] = []
     if rules is not None and private:
         made += [READING, "/proc", *(word for path in PRIVATE for word in (rules.rights, path))]
     held = (str(report), str(rules.fd if rules is not None else -1), *map(str, made))
-    return (os.path.realpath(sys.executable), "-I", "-S", "-B", "-c", _inside(), *held, "--", *command)
+    return (*_starter(), *held, "--", *command)
 
 
 @cache
-def _inside() -> str:
-    return (files("overnight.sandbox") / "inside.py").read_text()
+def _starter() -> tuple[str, ...]:
+    code = files("overnight.sandbox")
+    if os.access(PERL, os.X_OK):
+        return PERL, "-e", (code / "inside.pl").read_text(), "--"
+    return os.path.realpath(sys.executable), "-I", "-S", "-B", "-c", (code / "inside.py").read_text()
