@@ -63,12 +63,16 @@ def begin(
     memory: int | None = None,
     processes: int = 512,
     budget: RunBudget = STEPS,
+    files: Mapping[str, bytes] | None = None,
 ) -> None:
     """Start one trainer under a real supervisor, held as strongly as this machine can, or at a tier."""
 
     def export(target: Path) -> None:
         target.mkdir(parents=True)
         (target / "train.py").write_text(trainer)
+        for name, data in (files or {}).items():
+            (target / name).parent.mkdir(exist_ok=True)
+            (target / name).write_bytes(data)
 
     order = RunOrder(
         run="r-0001",

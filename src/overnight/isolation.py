@@ -1,6 +1,7 @@
 """Which isolation tier is used, and why not a stronger one. Chosen by what was proven here, never by what is hoped."""
 
 import os
+import re
 
 from overnight.errors import Refused
 from overnight.records.tier import Tier, is_weaker
@@ -61,7 +62,10 @@ def explain() -> str:
 
 def raising() -> str:
     """The command that would raise the tier; empty where there is none."""
-    return INSTALL if "not installed" in prove("T3").why else ""
+    if "not installed" in prove("T3").why:
+        return INSTALL
+    closed = re.search(r"applied: (/\S+) is closed to everybody but root", prove("T2").why)
+    return f"chmod -R o+rX {closed[1]}" if closed else ""
 
 
 _MEANS: dict[Tier, str] = {

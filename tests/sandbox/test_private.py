@@ -1,7 +1,9 @@
 """What a child has for itself: its variables, its home, its temporary folder, its shared memory, its descriptors."""
 
+import importlib.util
 import json
 import os
+import py_compile
 import sys
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from overnight.records.run import Outcome
 from overnight.records.tier import Tier
 from overnight.sandbox.bounds import bounds_for
 from overnight.sandbox.start import Child, start
-from runs import POLICY, need, run
+from runs import POLICY, begin, need, run, wait
 
 TIERS: tuple[Tier, ...] = ("T1", "T2", "T3")
 VARIABLES = {
@@ -80,3 +82,15 @@ def test_a_run_finds_nothing_that_an_earlier_one_left(tmp_path: Path, tier: Tier
     for name in ("one", "two"):
         assert run(tmp_path / name, POLICY + look + leave, tier=tier).outcome is Outcome.COMPLETED
         assert not (tmp_path / name / "home").exists() and not (tmp_path / name / "tmp").exists()
+
+
+def test_poisoned_bytecode_beside_clean_source_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("print('poison')")
+    compiled = py_compile.compile(
+        str(tmp_path / "helper.py"), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+    )
+    cached = Path(importlib.util.cache_from_source("helper.py"))
+    files = {"helper.py": b"print('clean')", str(cached): Path(str(compiled)).read_bytes()}
+    begin(tmp_path / "run", POLICY + "import helper", files=files)
+    assert wait(tmp_path / "run").outcome is Outcome.COMPLETED
+    assert (tmp_path / "run" / "log").read_text() == "clean\n"

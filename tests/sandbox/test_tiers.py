@@ -245,6 +245,12 @@ def test_a_contract_that_wants_more_than_there_is_is_refused_with_a_way_out(monk
     assert refused.value.hint == "sudo apt-get install bubblewrap"
 
 
+def test_what_keeps_another_user_out_comes_with_the_command_that_lets_it_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "T2 cannot be applied: /opt/python is closed to everybody but root, and a candidate never runs as root."
+    monkeypatch.setattr(isolation, "prove", lambda tier: Proof(tier, why))
+    assert isolation.raising() == "chmod -R o+rX /opt/python"
+
+
 def test_a_draft_asks_for_t2_where_it_holds_and_says_why_where_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "prove", lambda tier: Proof(tier, ""))
     assert isolation.drafted() == ("T2", ())
