@@ -8,10 +8,10 @@ ENV ?= CartPole-v1
 HOURS ?= 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help run night test check bench bench-mujoco bench-page peers speed soak features system reference changelog wheel clean learning
+.PHONY: help run night test check bench bench-mujoco bench-page bench-sandbox peers speed soak features system reference changelog wheel clean learning
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=…"; exit 1; }
@@ -39,21 +39,17 @@ check: $(VENV)/.ready ## format, lint, types, generated pages
 	@$(BIN)/python tools/changelog.py --check
 	@$(BIN)/python tools/features.py > /dev/null
 
-bench: $(VENV)/.ready $(VENV)/.mujoco peers ## the ledger, then our PPO beside its peers: under 100 minutes on an idle machine, goes on where it was stopped
+bench: $(VENV)/.ready peers ## the ledger, then our PPO beside its peers: under 100 minutes on an idle machine, goes on where it was stopped
 	@$(BIN)/python benchmarks/ledger.py
 	@$(BIN)/python benchmarks/bench.py
 	@$(BIN)/python benchmarks/page.py
 
-bench-mujoco: $(VENV)/.ready $(VENV)/.mujoco ## our PPO on MuJoCo for twelve minutes a run: two and a half hours, goes on where it was stopped
+bench-mujoco: $(VENV)/.ready ## our PPO on MuJoCo for twelve minutes a run: two and a half hours, goes on where it was stopped
 	@$(BIN)/python benchmarks/bench.py mujoco
 	@$(BIN)/python benchmarks/page.py
 
 bench-page: $(VENV)/.ready ## write benchmarks/RESULTS.md from what was measured
 	@$(BIN)/python benchmarks/page.py
-
-$(VENV)/.mujoco: $(VENV)/.ready
-	@$(BIN)/python -c 'import imageio, mujoco' 2>/dev/null || $(BIN)/python -m pip install -qq --constraint constraints.txt 'mujoco==4.0.0' 'imageio==2.38.1'
-	@touch $@
 
 peers: build/peers/.ready ## install the peers into an environment of their own, build/peers/.venv
 
@@ -64,6 +60,9 @@ build/peers/.ready: benchmarks/peers/requirements.txt
 		{ echo "torch's CPU build is needed: set PIP_EXTRA_INDEX_URL to PyTorch's index of CPU wheels, or PIP_FIND_LINKS to a folder with it"; exit 1; }
 	@touch $@
 
+bench-sandbox: $(VENV)/.ready ## measure isolation: the start of each tier, and evaluation across the trust line
+	@$(BIN)/python benchmarks/sandbox.py
+
 speed: $(VENV)/.ready ## measure the built-in trainers: steps a second, ms an update, where the time goes
 	@$(BIN)/python benchmarks/trainers.py
 
@@ -71,7 +70,7 @@ learning: $(VENV)/.ready ## how well the trainers learn in a given time, five se
 	@$(BIN)/python benchmarks/learning.py
 
 soak: $(VENV)/.ready ## the long checks: many more crash states, kills and simulated studies
-	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate tests/flow tests/adversary/test_trainer_cheaters.py
+	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate tests/flow tests/adversary/test_trainer_cheaters.py tests/sandbox/test_soak.py
 
 features: $(VENV)/.ready ## rows of the feature list: proved, refused, open
 	@$(BIN)/python tools/features.py --open
@@ -87,7 +86,7 @@ wheel: $(VENV)/.ready ## build the wheel into dist/
 
 system: ## install the Debian packages that are needed (as root)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git openssh-client python3-venv >/dev/null; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git openssh-client python3-venv bubblewrap >/dev/null; \
 	else echo "needed: git and Python's venv module; install them, for example: sudo apt-get install git python3-venv"; exit 1; fi
 
 clean: ## remove what was built

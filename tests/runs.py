@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.begin import Place, begin_env
@@ -12,11 +16,15 @@ from overnight.contract.draft import Stated
 from overnight.machine import RealMachine
 from overnight.records.env import EnvSpec
 from overnight.records.job import Exit, Job
+from overnight.records.limits import Scalar
 from overnight.records.order import RunBudget, RunOrder
+from overnight.records.tier import Tier
 from overnight.run.launch import exit_of, launch, prepare
+from overnight.sandbox.probe import prove, strongest
 from scenes import Scene, scene_in
 
 MACHINE = RealMachine()
+STEPS = RunBudget(unit="env_steps", amount=100)
 POLICY = """
 import json, os, pathlib
 out = pathlib.Path(os.environ["OVERNIGHT_OUT"])
@@ -25,25 +33,53 @@ out = pathlib.Path(os.environ["OVERNIGHT_OUT"])
 """
 
 
-def run(folder: Path, trainer: str, *, wall: float = 20, silence: float = 20, disk: int = 10_000_000) -> Exit:
+def run(
+    folder: Path,
+    trainer: str,
+    *,
+    wall: float = 20,
+    silence: float = 20,
+    disk: int = 10_000_000,
+    tier: Tier | None = None,
+    memory: int | None = None,
+    processes: int = 512,
+    budget: RunBudget = STEPS,
+) -> Exit:
     """Run one trainer to its end under a real supervisor."""
-    begin(folder, trainer, wall=wall, silence=silence, disk=disk)
+    caps: dict[str, Any] = {"memory": memory, "processes": processes, "budget": budget}
+    begin(folder, trainer, wall=wall, silence=silence, disk=disk, tier=tier, **caps)
     return wait(folder)
 
 
-def begin(folder: Path, trainer: str, *, wall: float = 20, silence: float = 20, disk: int = 10_000_000) -> None:
-    """Start one trainer under a real supervisor."""
+def begin(
+    folder: Path,
+    trainer: str,
+    *,
+    wall: float = 20,
+    silence: float = 20,
+    disk: int = 10_000_000,
+    tier: Tier | None = None,
+    params: Mapping[str, Scalar] | None = None,
+    memory: int | None = None,
+    processes: int = 512,
+    budget: RunBudget = STEPS,
+    files: Mapping[str, bytes] | None = None,
+) -> None:
+    """Start one trainer under a real supervisor, held as strongly as this machine can, or at a tier."""
 
     def export(target: Path) -> None:
         target.mkdir(parents=True)
         (target / "train.py").write_text(trainer)
+        for name, data in (files or {}).items():
+            (target / name).parent.mkdir(exist_ok=True)
+            (target / name).write_bytes(data)
 
     order = RunOrder(
         run="r-0001",
         env=EnvSpec(backend="gymnasium", id="CartPole-v1"),
         train_seed=7,
-        budget=RunBudget(unit="env_steps", amount=100),
-        params={"a": 1},
+        budget=budget,
+        params=params or {"a": 1},
         cores=1,
         device="cpu",
     )
@@ -55,8 +91,17 @@ def begin(folder: Path, trainer: str, *, wall: float = 20, silence: float = 20, 
         wall_seconds=wall,
         silence_seconds=silence,
         disk_bytes=disk,
+        memory_bytes=memory,
+        processes=processes,
+        tier=tier or strongest(),
     )
     launch(prepare(MACHINE, folder, order, job, export), LocalLauncher())
+
+
+def need(tier: Tier) -> None:
+    """Leave a test out where this machine cannot hold a process so strongly, and say why."""
+    if not prove(tier).holds():
+        pytest.skip(prove(tier).why)
 
 
 def wait(folder: Path, seconds: float = 40) -> Exit:

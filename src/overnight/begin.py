@@ -18,6 +18,7 @@ from overnight.contract.draft import EnvFacts, Ground, Stated
 from overnight.contract.read import read
 from overnight.errors import UserError
 from overnight.evaluate.seeds import new_key
+from overnight.isolation import drafted
 from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import decode
@@ -74,10 +75,15 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
     blob = store.write_blob(params_bytes(params))
     tree = store.write_tree(None, {PARAMS_FILE: (REGULAR, blob)}, scratch=at.folder)
     baseline = {"command": list(trainers.command(trainer)), "source": source}
+    tier, why = drafted()
     text = draft.for_env(
-        stated, facts, Ground(at.task.name, tree), keys=tuple(one.name for one in space.parameters), trainer=baseline
+        stated,
+        facts,
+        Ground(at.task.name, tree, tier=tier),
+        keys=tuple(one.name for one in space.parameters),
+        trainer=baseline,
     )
-    return _create(machine, at, store, tree, text, notes)
+    return _create(machine, at, store, tree, text, (*notes, *why))
 
 
 def begin_repository(machine: Machine, place: Place, stated: Stated) -> Begun:
@@ -111,8 +117,9 @@ def begin_repository(machine: Machine, place: Place, stated: Stated) -> Begun:
         )
     tree = store.adopt_tree(source.objects, source.commit)
     evidence = _entry_points(store, tree)
-    text = draft.for_repository(stated, facts, Ground(at.task.name, tree, source.commit, evidence))
-    return _create(machine, at, store, tree, text, (*notes, *_uncommitted_note(source)))
+    tier, why = drafted()
+    text = draft.for_repository(stated, facts, Ground(at.task.name, tree, source.commit, evidence, tier))
+    return _create(machine, at, store, tree, text, (*notes, *why, *_uncommitted_note(source)))
 
 
 def env_facts(machine: Machine, env: str) -> tuple[EnvFacts, tuple[str, ...]]:

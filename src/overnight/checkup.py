@@ -19,14 +19,17 @@ from typing import Literal, NamedTuple
 from overnight import __version__
 from overnight.admission import read_terms
 from overnight.candidate.tree import run_git
-from overnight.errors import OvernightError, UserError
+from overnight.errors import OvernightError, Refused, UserError
 from overnight.evaluate.seeds import keys_folder, load_key
 from overnight.housekeeping import IsAlive
+from overnight.isolation import DEFAULT, explain, raising, tier_for
 from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import encode
 from overnight.records.contract import Contract
+from overnight.records.tier import is_weaker
 from overnight.room import LEAST_FREE_BYTES, disk_shortfall, size
+from overnight.sandbox.probe import strongest
 from overnight.study.layout import StudyFolder, find_root
 from overnight.study.ledger import holder
 from overnight.study.state import StudyState
@@ -219,12 +222,8 @@ def _hardware(folder: Path) -> Iterator[Finding]:
         free = shutil.disk_usage(next(path for path in (where, *where.parents) if path.exists())).free
         short = free < LEAST_FREE_BYTES
         yield Finding(name, "problem" if short else "ok", f"{size(free)} free" + (", under 1 GB" if short else ""))
-    yield Finding(
-        "isolation",
-        "note",
-        "tier T1: private folders, an environment of our own making, and a kill that reaches every process of a run; "
-        "a hostile trainer could still read what you can read",
-    )
+    weak = is_weaker(strongest(), DEFAULT)
+    yield Finding("isolation", "note" if weak or raising() else "ok", explain(), raising())
 
 
 # The study
@@ -244,12 +243,22 @@ def _study(machine: Machine, study: Active, is_alive: IsAlive) -> Iterator[Findi
         yield Finding("disk budget", "problem", short, "overnight clean --dry-run")
     else:
         yield Finding("disk budget", "ok", f"{study.contract.budget.disk_gigabytes:g} GB fit")
+    yield from _isolation(study)
     who = holder(machine, study.at.folder)
     yield Finding("engine", "note" if who else "ok", f"the study is held by {who}" if who else "nobody holds the study")
     yield from _runs(study, is_alive, held=bool(who))
     locks = len(list(study.at.task.root.store.rglob("*.lock")))
     if locks and not who:
         yield Finding("store", "note", f"{locks} git locks were left behind", "overnight start")
+
+
+def _isolation(study: Active) -> Iterator[Finding]:
+    """Whether the contract's own tier can be had here; silent where there is no contract yet."""
+    if study.contract is not None:
+        try:
+            tier_for(study.contract.evaluation.min_tier)
+        except Refused as refused:
+            yield Finding("isolation", "problem", refused.what, refused.hint)
 
 
 def _runs(study: Active, is_alive: IsAlive, *, held: bool) -> Iterator[Finding]:

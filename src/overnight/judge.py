@@ -18,7 +18,6 @@ from overnight.decide.screen import Pair, screen
 from overnight.decide.telling import decimals, told
 from overnight.records.decision import Decision, LoopDecision, Verdict
 from overnight.records.lifecycle import State
-from overnight.records.run import Outcome
 from overnight.study.state import CandidateState, RunState
 from overnight.trials import Bench, Phase, Wanted
 
@@ -80,7 +79,8 @@ def _results(bench: Bench, candidate: str, phase: Phase, round_: int) -> Results
     return {
         run.number: (name, run)
         for name, run in bench.study.state.runs.items()
-        if (run.candidate, run.phase, run.round) == (candidate, phase, round_) and run.outcome is not Outcome.LOST
+        if (run.candidate, run.phase, run.round) == (candidate, phase, round_)
+        and (run.outcome is None or not run.outcome.is_repeated())
     }
 
 

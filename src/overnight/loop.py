@@ -34,7 +34,7 @@ from overnight.records.decision import Decision, Verdict
 from overnight.records.lifecycle import Actor, State
 from overnight.records.metric import Direction
 from overnight.records.proposal import Exhausted, Proposal, View, Wait
-from overnight.trials import Bench, Spent, adopt, begin, settle
+from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
 LOOK_SECONDS = 0.1
 MOST_REFUSED = 20
@@ -65,6 +65,7 @@ def night(one: Night) -> str:
     """Go on until the budget, a stop rule, the proposer or somebody ends the search; return why it ended."""
     bench = one.bench
     follow_ledger(bench.study, bench.store)
+    note_isolation(bench)
     adopt(bench)
     _draft_baseline(bench)
     plants.draft(bench)

@@ -84,7 +84,7 @@ class Morning:
             ),
             budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}.",
             hardware=f"{contract.hardware.device}, {contract.hardware.cores_per_run} core a run.",
-            isolation="T1",
+            isolation=self._isolation(),
             baseline=self._baseline(),
             night=self._night(),
             claims=claims,
@@ -98,6 +98,11 @@ class Morning:
             ledger_head=state.head,
             ledger_entries=state.entries,
         )
+
+    def _isolation(self) -> str:
+        """Every tier that a run or a measurement of the ledger was held at."""
+        told_by = [entry["data"] for entry in self.entries if entry["kind"] in ("ended", "measured")]
+        return ", ".join(sorted({data.get("tier") or "T1" for data in told_by})) or "T1"
 
     # Claims
 

@@ -19,7 +19,8 @@ from overnight.candidate.tree import Store
 from overnight.contract import trainers
 from overnight.errors import Refused
 from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, measure
-from overnight.evaluate.seeds import Seeds
+from overnight.evaluate.seeds import Seeds, keys_folder
+from overnight.isolation import proven, tier_for
 from overnight.ports import Launcher
 from overnight.records.codec import digest, loads
 from overnight.records.contract import Contract
@@ -28,6 +29,7 @@ from overnight.records.evidence import Evidence
 from overnight.records.job import Exit, Job
 from overnight.records.lifecycle import Actor, State
 from overnight.records.order import RunBudget, RunOrder
+from overnight.records.refusal import Reason
 from overnight.records.run import Outcome, Run, RunEnd
 from overnight.records.text import sentence
 from overnight.run.launch import Prepared, clear, give_up, launch, prepare, sweep
@@ -87,6 +89,16 @@ class Bench:
         return next((slot for slot in range(self.slots) if slot not in taken), 0)
 
 
+def note_isolation(one: Bench) -> None:
+    """Write down what holds candidates tonight; where that is less than the contract's, write down the refusal."""
+    try:
+        tier_for(one.contract.evaluation.min_tier)
+    except Refused as refused:
+        record_refusal(one.study, None, tuple(Reason(rule="isolation", says=says) for says in refused.says))
+        raise
+    one.study.append(Actor.ENGINE, Note(says=sentence(proven())))
+
+
 def adopt(one: Bench) -> None:
     """Find the runs that were going when the last engine ended, and watch them again."""
     for name, run in one.study.state.runs.items():
@@ -130,7 +142,7 @@ def _check_overdue(one: Bench, name: str, folder: Path) -> None:
 def _end(one: Bench, name: str, ended: Exit) -> None:
     run = one.study.state.runs[name]
     outcome, because = ended.outcome, ended.because
-    lost = 1 + sum(_same_seed(other, run) for other in one.study.state.runs.values() if other.outcome is Outcome.LOST)
+    lost = 1 + sum(_same_seed(other, run) for other in one.study.state.runs.values() if other.outcome is outcome)
     if outcome is Outcome.LOST and lost >= MOST_LOSSES:
         if _is_compared_with(one, run.candidate):
             why = f"{run.candidate} was lost {lost} times on one train seed; it is what others are compared with."
@@ -144,8 +156,16 @@ def _end(one: Bench, name: str, ended: Exit) -> None:
         wall_seconds=ended.wall_seconds,
         cpu_seconds=ended.cpu_seconds,
         exit_status=ended.exit_status,
+        tier=ended.tier,
     )
     one.study.append(Actor.RUNNER, end)
+    if outcome is Outcome.INFRASTRUCTURE and lost >= MOST_LOSSES:
+        why = f"{run.candidate} could not be run {lost} times on one train seed, which is the machine's fault."
+        raise Refused(
+            name,
+            (why, f"Nothing was decided. The last time: {because}"),
+            hint="`overnight doctor` says what this machine can do",
+        )
 
 
 def _same_seed(one: RunState, other: RunState) -> bool:
@@ -176,6 +196,7 @@ def _measure(one: Bench, name: str, run: RunState) -> None:
         guardrails=found.guardrails() if not found.error else {},
         comparability=run.comparability,
         artefact=artefact,
+        tier=found.tier,
     )
     one.study.append(Actor.REFEREE, evidence)
     told = f"{evidence.score:.1f}" if evidence.score is not None else found.error
@@ -194,20 +215,20 @@ def episode_seeds(one: Bench, run: RunState) -> tuple[int, ...]:
 
 def _asked(one: Bench, name: str, folder: Path, seeds: Sequence[int]) -> Measured:
     """Ask the referee, again where it failed; a policy of code under which it fails each time has no score."""
-    because = ""
+    tier = tier_for(one.contract.evaluation.min_tier)
+    machines_fault = False
     for _ in range(REFEREE_TRIES):
         sweep(folder)  # a policy's own children may have outlived a referee that was killed
         try:
-            return measure(one.study.machine, one.contract.task.env, folder, seeds)
+            return measure(one.study.machine, one.contract.task.env, folder, seeds, tier=tier)
         except RefereeFailed as failed:
+            machines_fault = failed.is_machines_fault
             because = sentence(f"{name} could not be measured and is asked again: {failed}")
             one.study.append(Actor.ENGINE, Note(says=because))
     sweep(folder)
-    if is_code(folder) and not _is_compared_with(one, one.study.state.runs[name].candidate):
-        says = (
-            f"The referee failed {REFEREE_TRIES} times in a row with this policy, whose code can reach it at tier T1."
-        )
-        return Measured((), says)
+    if is_code(folder) and not machines_fault and not _is_compared_with(one, one.study.state.runs[name].candidate):
+        says = f"The referee failed {REFEREE_TRIES} times in a row with this policy, whose code runs beside it."
+        return Measured((), says, tier)
     raise Refused(name, (f"The referee failed {REFEREE_TRIES} times in a row; nothing was decided on this run.",))
 
 
@@ -279,7 +300,18 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
         wall_seconds=one.contract.budget.run_wall_seconds,
         silence_seconds=SILENCE_SECONDS,
         disk_bytes=int(one.contract.budget.disk_gigabytes * 1e9 / 10),
+        memory_bytes=_memory_cap(one),
+        tier=tier_for(one.contract.evaluation.min_tier),
+        hidden=(str(one.study.at.task.root.folder), str(keys_folder()), str(Path.home())),
+        network=one.contract.experiments.permissions.network,
     )
+
+
+def _memory_cap(one: Bench) -> int:
+    """What the contract gives each run, or its part of nine tenths of this machine's memory."""
+    told = one.contract.hardware.memory_gigabytes
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(told * 1e9) if told is not None else int(0.9 * whole / max(one.slots, 1))
 
 
 def _command(contract: Contract) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """Policies of kind `code` that cheat, measured by the real referee: none of them can change a score.
 
-Tier T1: policy and referee run as one user. So a policy can kill or stop the referee, and can read
-and write whatever the user can, which is not claimed against here; a referee that was killed gives
-no result at all. Each of these cheaters ends as its own error in a sentence, or with exactly the
-score that its actions earn.
+At the strongest tier that this machine has, and at T2, a policy cannot even signal its referee. At
+T1 the two run as one user, so it can kill or stop the referee, which then gives no result at all.
+Each of these cheaters ends as its own error in a sentence, or with exactly the score that its
+actions earn.
 """
 
 import json
@@ -21,7 +21,9 @@ from overnight.evaluate.measure import Measured, RefereeFailed, measure
 from overnight.machine import RealMachine
 from overnight.ports import Finished
 from overnight.records.env import EnvSpec
+from overnight.records.tier import Tier
 from overnight.sandbox.processes import with_variable
+from runs import need
 
 SEEDS = (11, 12, 13)
 WEAK = "def load(folder):\n    return lambda obs, reset: np.zeros(len(obs), int)\n"
@@ -40,7 +42,7 @@ class Hasty(RealMachine):
         return super().run_process((*argv[:2], "-c", begin), env=env, stdin=stdin, limit_seconds=limit_seconds)
 
 
-def measured(folder: Path, source: str, env: str = "CartPole-v1") -> Measured:
+def measured(folder: Path, source: str, env: str = "CartPole-v1", tier: Tier | None = None) -> Measured:
     """What the referee says about a policy; nothing of it may be alive afterwards."""
     policy = folder / "policy"
     policy.mkdir()
@@ -51,7 +53,7 @@ def measured(folder: Path, source: str, env: str = "CartPole-v1") -> Measured:
         f"import ctypes, json, os, signal, struct, sys, time\nimport numpy as np\n{source}"
     )
     try:
-        return measure(Hasty(), EnvSpec(backend="gymnasium", id=env), folder, SEEDS)
+        return measure(Hasty(), EnvSpec(backend="gymnasium", id=env), folder, SEEDS, tier=tier)
     finally:
         assert left(folder) == []
 
@@ -127,9 +129,13 @@ def load(folder):
 }
 
 
+@pytest.mark.parametrize("tier", ["T1", "T2", "T3"])
 @pytest.mark.parametrize("cheat", HARMLESS)
-def test_a_cheat_inside_its_own_process_changes_no_score(tmp_path: Path, earned: Measured, cheat: str) -> None:
-    assert measured(tmp_path, HARMLESS[cheat]).episodes == earned.episodes
+def test_a_cheat_inside_its_own_process_changes_no_score(
+    tmp_path: Path, earned: Measured, cheat: str, tier: Tier
+) -> None:
+    need(tier)
+    assert measured(tmp_path, HARMLESS[cheat], tier=tier).episodes == earned.episodes
 
 
 OWN_HEAD = """
@@ -182,8 +188,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("cheat", BROKEN)
 def test_a_policy_that_breaks_the_rules_has_an_error_and_no_score(tmp_path: Path, cheat: str) -> None:
+    need("T2")
     source, says = BROKEN[cheat]
-    found = measured(tmp_path, source)
+    found = measured(tmp_path, source, tier="T2")
     assert re.search(says, found.error) and found.episodes == ()
 
 
@@ -212,22 +219,26 @@ def load(folder):
 """
 
 
-def test_a_policy_cannot_reach_into_the_referee(tmp_path: Path, earned: Measured) -> None:
-    found = measured(tmp_path, PRY)
-    pried = tmp_path / "policy" / "pried"
+@pytest.mark.parametrize("tier", ["T1", "T2", "T3"])
+def test_a_policy_cannot_reach_into_the_referee(tmp_path: Path, earned: Measured, tier: Tier) -> None:
+    need(tier)
+    found = measured(tmp_path, PRY, tier=tier)
+    pried = tmp_path / "policy" / "pried"  # only at T1 could it be written; test_tiers has the same from T2 on
     assert not pried.exists(), pried.read_text()
     assert found.episodes == earned.episodes
 
 
-def test_a_referee_that_its_policy_kills_gives_no_result(tmp_path: Path) -> None:
+def test_at_t1_a_referee_that_its_policy_kills_gives_no_result(tmp_path: Path) -> None:
     with pytest.raises(RefereeFailed, match="status -9"):
-        measured(tmp_path, ACT.format("os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"))
+        measured(tmp_path, ACT.format("os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"), tier="T1")
 
 
-def test_a_referee_that_its_policy_stops_is_ended_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_t1_a_referee_that_its_policy_stops_is_ended_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(measuring, "_LIMIT_SECONDS", 4.0)
     with pytest.raises(RefereeFailed, match="did not end within 4 s"):
-        measured(tmp_path, ACT.format("os.kill(os.getppid(), signal.SIGSTOP); time.sleep(60)"))
+        measured(tmp_path, ACT.format("os.kill(os.getppid(), signal.SIGSTOP); time.sleep(60)"), tier="T1")
 
 
 def test_a_result_without_the_ticket_is_none(tmp_path: Path) -> None:
@@ -251,7 +262,9 @@ from overnight.evaluate.episodes import PolicyError
 policy_process.FIRST_SECONDS = 1.0
 spaces = SimpleNamespace(shape=(1 << 20,), dtype=np.float32), SimpleNamespace(n=2)
 environment = SimpleNamespace(observation_space=spaces[0], action_space=spaces[1])
-policy = policy_process.PolicyProcess(Path(sys.argv[1]), Path(sys.argv[1]) / "policy", environment, 1)
+policy = policy_process.PolicyProcess(
+    policy_process.Folders(Path(sys.argv[1]), Path(sys.argv[1]) / "policy"), environment, 1, "T2"
+)
 began = time.monotonic()
 try:
     policy(np.zeros((1, 1 << 20), np.float32), np.ones(1, bool))

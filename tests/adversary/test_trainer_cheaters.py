@@ -1,9 +1,10 @@
 """Trainers that cheat, under the real supervisor: each ends in a clear sentence, and nothing of it is left.
 
-Tier T1: trainer, supervisor and engine run as one user. A trainer can kill or stop its supervisor;
-then the run is lost or ended late, and losing it again and again is taken for the candidate's own
-doing. Not claimed: that a trainer cannot edit the user's files, and that a daemon which cleared its
-environment is found when it kills the keeper and the supervisor at the same moment.
+What a trainer writes and leaves is tried at the strongest tier of this machine, and so is a hidden
+daemon at T2. At T1 trainer, supervisor and engine run as one user, and a trainer can kill or stop its
+supervisor; then the run is lost or ended late, and losing it again and again is taken for the
+candidate's own doing. Not claimed at T1: that a daemon which cleared its environment is found when it
+kills the keeper and the supervisor at the same moment.
 """
 
 import json
@@ -96,7 +97,7 @@ SENTENCES = {
     ),
     "replaces its output folder by a file": (
         "import os, shutil; o = os.environ['OVERNIGHT_OUT']; shutil.rmtree(o); open(o, 'w').close()",
-        "there is no policy folder",
+        "Error: [Errno ",  # the folder is in use, or the one around it is closed
     ),
 }
 
@@ -122,13 +123,13 @@ def test_a_trainer_that_goes_on_without_a_word_is_ended_after_its_time_to_finish
 
 
 def test_a_daemon_that_hides_its_origin_ends_with_the_run(tmp_path: Path) -> None:
-    assert run(tmp_path, HIDDEN_DAEMON + POLICY).outcome is Outcome.COMPLETED
+    assert run(tmp_path, HIDDEN_DAEMON + POLICY, tier="T2").outcome is Outcome.COMPLETED
     assert is_gone(int((tmp_path / "out" / "daemon").read_text()))
 
 
 @pytest.mark.parametrize("victim", ["supervisor", "keeper"])
 def test_a_daemon_that_hides_its_origin_ends_with_whoever_held_its_run(tmp_path: Path, victim: str) -> None:
-    begin(tmp_path, HIDDEN_DAEMON + "time.sleep(600)")
+    begin(tmp_path, HIDDEN_DAEMON + "time.sleep(600)", tier="T2")
     daemon = tmp_path / "out" / "daemon"
     assert until(lambda: daemon.exists() and daemon.read_text())
     supervisor = (tmp_path / "run.lock").read_text().strip()
@@ -140,20 +141,21 @@ def test_a_daemon_that_hides_its_origin_ends_with_whoever_held_its_run(tmp_path:
     assert lost is not None and lost.outcome is Outcome.LOST
 
 
-def test_a_trainer_that_kills_its_supervisor_loses_its_run_and_leaves_nothing(tmp_path: Path) -> None:
-    begin(tmp_path, HIDDEN_DAEMON + POLICY + "os.kill(os.getppid(), 9); time.sleep(600)")
+def test_at_t1_a_trainer_that_kills_its_supervisor_loses_its_run_and_leaves_nothing(tmp_path: Path) -> None:
+    begin(tmp_path, HIDDEN_DAEMON + POLICY + "os.kill(os.getppid(), 9); time.sleep(600)", tier="T1")
     assert until(lambda: (tmp_path / "out" / "policy").exists() and not LocalLauncher().is_alive(tmp_path))
     assert is_gone(int((tmp_path / "out" / "daemon").read_text()))
     lost = give_up(MACHINE, tmp_path)
     assert lost is not None and lost.outcome is Outcome.LOST
 
 
-def test_an_end_that_the_trainer_wrote_itself_is_replaced_by_the_supervisors(tmp_path: Path) -> None:
+def test_at_t1_an_end_that_the_trainer_wrote_itself_is_replaced_by_the_supervisors(tmp_path: Path) -> None:
     forged = {"schema": "overnight/exit/1", "outcome": "completed", "because": "I won.", "exit_status": 0}
     forged |= {"wall_seconds": 0.0, "cpu_seconds": 0.0, "policy": "0" * 64, "log_bytes": 0}
     begin(
         tmp_path,
         f"import time\nopen('../exit.json', 'w').write({json.dumps(forged)!r})\ntime.sleep(1)\nraise SystemExit('no')",
+        tier="T1",
     )
     assert until((tmp_path / "exit.json").exists)
     assert LocalLauncher().is_alive(tmp_path), "what lies there is not believed while the supervisor has the lock"
@@ -278,6 +280,7 @@ def test_a_night_goes_on_after_candidates_that_kill_whoever_watches_them(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "keys"))
     monkeypatch.setattr(trials, "MOST_LOSSES", 3)
+    monkeypatch.setattr(trials, "tier_for", lambda _: "T1")
     scene = repository_night(tmp_path / "project")
     offer(scene, "train.py", "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(600)\n")
     offer(scene, "policy/act.py", KILLER)
@@ -289,7 +292,7 @@ def test_a_night_goes_on_after_candidates_that_kill_whoever_watches_them(
     assert killer.state is State.REJECTED
     errors = {data["error"] for data in scene.entries("measured") if data["candidate"] == "c-0002"}
     assert errors == {
-        "The referee failed 3 times in a row with this policy, whose code can reach it at tier T1.",
+        "The referee failed 3 times in a row with this policy, whose code runs beside it.",
     }
     assert honest.kept, "the candidate after them is measured and kept"
     assert not [pid for pid in descendants(os.getpid()) if not is_gone(pid)]
@@ -301,6 +304,7 @@ def test_a_supervisor_that_its_trainer_stops_is_ended_by_the_engine(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "keys"))
     monkeypatch.setattr(trials, "OVERDUE_SECONDS", 0.0)
     monkeypatch.setattr(trials, "MOST_LOSSES", 1)
+    monkeypatch.setattr(trials, "tier_for", lambda _: "T1")
     scene = repository_night(tmp_path / "project")
     scene.rewrite(lambda terms: terms["budget"].update(run_wall_seconds=3))
     scene.approve()

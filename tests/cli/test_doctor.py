@@ -16,6 +16,7 @@ from overnight.evaluate.seeds import keys_folder
 from overnight.machine import RealMachine
 from overnight.records.lifecycle import Actor
 from overnight.room import disk_shortfall
+from overnight.sandbox.probe import strongest
 from scenes import Said, Scene, clean_env, digest_of, overnight
 
 Verb = Callable[..., Said]
@@ -75,7 +76,7 @@ def test_outside_of_any_study_it_looks_at_the_machine_alone(tmp_path: Path, verb
     assert done.code == 0
     assert {"Overnight", "git", "Gymnasium", "JAX", "JAX devices", "cores", "disk here", "isolation"} <= found.keys()
     assert found["JAX devices"]["says"] == "cpu:0"
-    assert "T1" in found["isolation"]["says"]
+    assert f"tier {strongest()}: " in found["isolation"]["says"]
     assert not {"seed key", "environment", "study"} & found.keys()
     assert digest_of(tmp_path) == before
 
@@ -151,3 +152,10 @@ def test_a_probe_that_hangs_is_given_up(cartpole: Scene, monkeypatch: pytest.Mon
     found = {one.name: one for one in checkup.checkup(RealMachine(), cartpole.project, lambda _: False)}
     assert found["JAX devices"].says == "JAX cannot be used: no answer within 0.01 s"
     assert time.monotonic() - began < 5.0
+
+
+def test_a_contract_that_wants_stronger_isolation_than_there_is_is_a_problem(cartpole: Scene, verb: Verb) -> None:
+    cartpole.rewrite(lambda terms: terms["evaluation"].update(min_tier="T4"))
+    done = verb("doctor", "--json", "--dir", str(cartpole.project))
+    assert (done.code, findings(done)["isolation"]["standing"]) == (1, "problem")
+    assert "wants isolation T4 or stronger" in findings(done)["isolation"]["says"]

@@ -33,9 +33,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "guest": set(),
     "rl": {"guest"},
     "adapters": NOUNS | {"ports"},
-    "begin": NOUNS | {"__init__", "ports", "study"} | STAGES,
+    "isolation": NOUNS | {"sandbox"},
+    "begin": NOUNS | {"__init__", "ports", "study", "isolation"} | STAGES,
     "admission": NOUNS | {"ports", "study"} | STAGES,
-    "trials": NOUNS | {"ports", "study", "admission"} | STAGES,
+    "trials": NOUNS | {"ports", "study", "admission", "isolation"} | STAGES,
     "claims": NOUNS | {"study", "decide"},
     "audit": NOUNS | {"ports", "study"} | STAGES,
     "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
@@ -49,10 +50,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "room": NOUNS | {"study"},
     "forecast": NOUNS | {"ports", "study", "admission", "room"} | STAGES,
     "housekeeping": NOUNS | {"ports", "study", "room"},
-    "checkup": NOUNS | {"__init__", "ports", "study", "admission", "room", "housekeeping"} | STAGES,
+    "checkup": NOUNS
+    | {"__init__", "ports", "study", "admission", "room", "housekeeping", "isolation", "sandbox"}
+    | STAGES,
     "cli": GROUND
     | STAGES
-    | {"__init__", "begin", "admission", "trials", "loop", "adapters"}
+    | {"__init__", "begin", "admission", "trials", "loop", "adapters", "isolation"}
     | {"room", "forecast", "housekeeping", "checkup", "simulate"}
     | MORNING,
     "taken": set(),

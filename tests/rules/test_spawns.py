@@ -14,6 +14,13 @@ MAY_SPAWN = {
     "adapters/launchers/local.py",  # the supervisor of a run, and nothing else
     "run/supervisor.py",  # the trainer: the approved command, under its limits
     "sandbox/processes.py",  # starts none: it speaks to the kernel about those that there are
+    "sandbox/landlock.py",  # starts none
+    "sandbox/rights.py",  # starts none
+    "sandbox/start.py",  # trainers and policies, held at a tier, for the two modules that start them
+    "sandbox/passage.py",  # starts none: it makes the view of a child that is being started
+    "sandbox/beneath.py",  # starts none: it opens files
+    "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap
+    "sandbox/probe.py",  # the canary that a tier must hold
     "evaluate/policy_process.py",  # a candidate's own policy, on the other side of the trust line
 }
 """The modules that ask the operating system for a process. Only the supervisor can train."""
@@ -29,6 +36,7 @@ MAY_ASK_THE_MACHINE = {
 _OS_CALLS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "startfile"}
 _OS_PREFIXES = ("exec", "spawn")
 _MODULES = {"subprocess", "multiprocessing", "pty", "pexpect", "sh", "plumbum", "concurrent.futures.process"}
+_MODULES |= {"posix", "_posixsubprocess", "_ctypes"}
 _NAMES = {"create_subprocess_exec", "create_subprocess_shell", "ProcessPoolExecutor", "run_in_executor"}
 _DYNAMIC = {"eval", "exec", "compile", "__import__"}
 
@@ -114,6 +122,7 @@ def test_governance_starts_nothing_and_imports_no_training_framework() -> None:
         "def f():\n    import pty",
         "__import__('subprocess')",
         "import ctypes",
+        "import posix",
     ],
 )
 def test_a_planted_spawn_is_found(line: str) -> None:

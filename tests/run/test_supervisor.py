@@ -137,7 +137,9 @@ def test_a_killed_supervisor_leaves_nothing_once_the_run_is_swept(tmp_path: Path
     while len(marked(word)) < 2 and time.monotonic() < until:
         time.sleep(0.05)
     os.kill(int((tmp_path / "run.lock").read_text()), signal.SIGKILL)
-    time.sleep(0.3)
+    until = time.monotonic() + 5
+    while LocalLauncher().is_alive(tmp_path) and time.monotonic() < until:
+        time.sleep(0.05)
     assert not LocalLauncher().is_alive(tmp_path) and exit_of(MACHINE, tmp_path) is None
     sweep(tmp_path)
     time.sleep(0.2)

@@ -10,6 +10,7 @@ from typing import Any
 from overnight.contract.read import UNKNOWN
 from overnight.records.contract import CALLED, CLAUSE_TYPES, Clause, Contract
 from overnight.records.schema import field_sentences
+from overnight.records.tier import Tier
 from overnight.study import yaml
 
 Sections = dict[Clause, dict[str, Any]]
@@ -50,6 +51,8 @@ class Ground:
     commit: str | None = None
     evidence: tuple[str, ...] = ()
     """Files of the repository that look like entry points; written as comments, never as values."""
+    tier: Tier = "T1"
+    """The isolation that this machine was seen to have, as far as drafts ask for it."""
 
 
 def for_env(
@@ -77,7 +80,7 @@ def for_env(
         Clause.BUDGET: _budget("env_steps", steps, hours),
         Clause.HARDWARE: _hardware(),
         Clause.BASELINE: {"trainer": "built-in", "tree": ground.tree, **trainer, "source_commit": None},
-        Clause.EVALUATION: _evaluation(),
+        Clause.EVALUATION: _evaluation(ground),
         Clause.EXPERIMENTS: _experiments(["hyperparameter", "algorithm", "network"], ["search", "human"], stated),
     }
     return render(sections, ())
@@ -106,7 +109,7 @@ def for_repository(stated: Stated, facts: EnvFacts, ground: Ground) -> str:
             "source": f"The repository as committed at {ground.commit}.",
             "source_commit": ground.commit,
         },
-        Clause.EVALUATION: _evaluation(),
+        Clause.EVALUATION: _evaluation(ground),
         Clause.EXPERIMENTS: _experiments([UNKNOWN], ["human"], stated),
     }
     return render(sections, ground.evidence)
@@ -184,14 +187,14 @@ def _hardware() -> dict[str, Any]:
     return {"host": "any", "device": "cpu", "cores_per_run": 1, "memory_gigabytes": None}
 
 
-def _evaluation() -> dict[str, Any]:
+def _evaluation(ground: Ground) -> dict[str, Any]:
     return {
         "screen_train_seeds": 3,
         "confirm_train_seeds": 6,
         "screen_episodes": 20,
         "confirm_episodes": 100,
         "max_false_claims": 0.05,
-        "min_tier": "T1",
+        "min_tier": ground.tier,
     }
 
 

@@ -14,6 +14,8 @@ from overnight.records import strict_json
 from overnight.records.codec import encode
 from overnight.records.env import EnvSpec
 from overnight.records.text import sentence
+from overnight.records.tier import Tier
+from overnight.sandbox.probe import strongest
 from overnight.study.artifacts import store_bytes
 from overnight.study.layout import StudyFolder
 
@@ -27,6 +29,8 @@ class Measured(NamedTuple):
     """Seed, return and length of each episode, in the order of the seeds."""
     error: str
     """What the policy did wrong; empty when there is a score."""
+    tier: Tier = "T1"
+    """How strongly the policy was held."""
 
     def score(self) -> float:
         """The mean return."""
@@ -42,13 +46,26 @@ class Measured(NamedTuple):
 class RefereeFailed(OvernightError):
     """The referee itself did not do its work: the machine's fault, never the candidate's."""
 
+    is_machines_fault = False
+    """Whether no policy could have made it fail, because none was started."""
+
 
 def measure(
-    machine: Machine, env: EnvSpec, run_folder: Path, seeds: Sequence[int], *, lanes: int | None = None
+    machine: Machine,
+    env: EnvSpec,
+    run_folder: Path,
+    seeds: Sequence[int],
+    *,
+    lanes: int | None = None,
+    tier: Tier | None = None,
 ) -> Measured:
-    """Measure the policy that a run left behind, as many episodes at a time as the referee likes, or so many."""
+    """Measure the policy that a run left behind, as many episodes at a time as the referee likes, or so many.
+
+    Its code is held as strongly as this machine can, or at the tier that is named.
+    """
     request: dict[str, Any] = {"policy": str(run_folder / "policy"), "run_folder": str(run_folder)}
     request |= {"seeds": list(seeds)} | ({"lanes": lanes} if lanes is not None else {})
+    request |= {"tier": tier} if tier is not None else {}
     return _ask(machine, env, request)
 
 
@@ -85,6 +102,7 @@ def keep(machine: Machine, at: StudyFolder, measured: Measured) -> str:
 
 def _ask(machine: Machine, env: EnvSpec, request: dict[str, Any]) -> Measured:
     ticket = secrets.token_hex(16)
+    request = {"tier": strongest(), **request}
     text = json.dumps({"env": encode(env), "ticket": ticket, "engine": os.getpid(), **request}).encode()
     variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C"}
     if "run_folder" in request:
@@ -104,7 +122,7 @@ def _ask(machine: Machine, env: EnvSpec, request: dict[str, Any]) -> Measured:
         raise RefereeFailed(
             "referee", f"it ended with status {done.returncode}: {(said or ['nothing said'])[-1][:300]}"
         )
-    return _read(done.stdout, len(request["seeds"]), ticket)
+    return _read(done.stdout, len(request["seeds"]), ticket)._replace(tier=request["tier"])
 
 
 def _read(text: bytes, wanted: int, ticket: str) -> Measured:
@@ -116,7 +134,9 @@ def _read(text: bytes, wanted: int, ticket: str) -> Measured:
     if not isinstance(result, dict) or result.get("ticket") != ticket:
         raise RefereeFailed("referee", "its result does not carry the ticket of the question")
     if "failed" in result:
-        raise RefereeFailed("referee", str(result["failed"])[:300])
+        failed = RefereeFailed("referee", str(result["failed"])[:300])
+        failed.is_machines_fault = result.get("is_machines_fault") is True
+        raise failed
     if "error" in result:
         return Measured((), sentence(str(result["error"])))
     found = tuple((int(seed), float(total), int(steps)) for seed, total, steps in result["episodes"])

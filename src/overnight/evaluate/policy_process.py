@@ -4,55 +4,75 @@ The referee asks, waits until a deadline, and takes exactly the bytes that it ex
 answer that comes early, late, with the wrong number, of the wrong length or not at all is
 the policy's error and never an exception in the referee.
 
-Tier T1. The policy has no descriptor but its two pipes, no capability even where the user is
-root, and cannot open the referee's memory or descriptors. It dies with the referee, and every
-process that it started is ended with it. It can still kill the referee, whose user it shares:
-then there is no result, and the engine asks again.
+The policy has no descriptor but its two pipes, no capability even where the user is root, and
+cannot open the referee's memory or descriptors. It dies with the referee, and every process that it
+started is ended with it. From tier T2 on it reads only its own folder and the installed packages,
+writes nowhere, has no sockets, and cannot signal the referee. At T1 it can: then there is no result,
+and the engine asks again.
 """
 
 import json
 import os
-import resource
 import secrets
 import select
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from overnight.evaluate.episodes import Array, PolicyError
 from overnight.guest import wire
-from overnight.sandbox.processes import die_with_parent, end_tree, give_up_privileges
+from overnight.sandbox.bounds import bounds_for
+from overnight.sandbox.meter import Meter, cap_tasks, most_tasks, physical_bytes
+from overnight.sandbox.processes import end_tree
+from overnight.sandbox.start import Child, Tier, start, user_for
 
 LOAD_SECONDS = 30.0
 FIRST_SECONDS = 10.0
 STEP_SECONDS = 2.0
 ALL_SECONDS = 1200.0
 """How long a policy may take for all its answers: less than the engine waits for a referee."""
+MOST_MEMORY = physical_bytes() // 2
+MOST_PROCESSES = 64
+_LOOK_SECONDS = 0.2
+_NONCES = 256
 _START = """
-import contextlib, fcntl, os, runpy, sys
-with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-    file.write("1000")  # where memory ends, the policy ends before the referee
+import fcntl, os, runpy, sys
 questions, answers = (fcntl.fcntl(int(sys.argv.pop(1)), fcntl.F_DUPFD, 10) for _ in range(2))
 os.dup2(questions, 3), os.dup2(answers, 4), os.closerange(5, 256)
 runpy.run_module("overnight.guest.act", run_name="__main__")
 """
 
 
+class Folders(NamedTuple):
+    """Where a policy is."""
+
+    run: Path
+    """The run that left it."""
+    policy: Path
+    """What was taken of it."""
+
+
 class PolicyProcess:
     """A policy that can be called like a function."""
 
-    def __init__(self, run_folder: Path, policy: Path, environment: Any, lanes: int) -> None:  # noqa: ANN401
+    def __init__(self, folders: "Folders", environment: Any, lanes: int, tier: Tier = "T1") -> None:  # noqa: ANN401
         space, actions = environment.observation_space, environment.action_space
         self._lanes, self._number = lanes, 0
         self._action_shape = (lanes,) if hasattr(actions, "n") else (lanes, *actions.shape)
         self._action_type = np.dtype(np.int64 if hasattr(actions, "n") else np.float32)
         self._answer_bytes = wire.HEAD.size + int(np.prod(self._action_shape)) * self._action_type.itemsize
         self._left = ALL_SECONDS
-        self._process, self._questions, self._answers = _start(run_folder, policy)
+        self._meter, self._next_look = Meter(), 0.0
+        self._nonces = b""
+        self._process, self._questions, self._answers = _start(folders, tier)
+        self._readable, self._writable = select.poll(), select.poll()
+        self._readable.register(self._answers, select.POLLIN)
+        self._writable.register(self._questions, select.POLLOUT)
+        self._load_until = time.monotonic() + LOAD_SECONDS
         try:
             self._greet(space)
         except PolicyError:
@@ -60,7 +80,7 @@ class PolicyProcess:
             raise
 
     def _greet(self, space: Any) -> None:  # noqa: ANN401
-        """Tell the shapes, and wait until the policy says that it is loaded."""
+        """Tell the shapes. The policy loads while the environments are made; the first question waits for it."""
         shapes = {
             "lanes": self._lanes,
             "observation_shape": list(space.shape),
@@ -69,25 +89,30 @@ class PolicyProcess:
         }
         text = json.dumps(shapes).encode()
         self._send(wire.LENGTH.pack(len(text)) + text, LOAD_SECONDS)
-        if self._receive(1, LOAD_SECONDS, "did not load") != wire.LOADED:
+
+    def _wait_until_loaded(self) -> None:
+        left = max(self._load_until - time.monotonic(), 0.0)
+        if self._receive(1, left, "did not load", told=LOAD_SECONDS) != wire.LOADED:
             raise PolicyError("The policy answered before it was asked.")
 
     def __call__(self, observations: Array, reset: Array) -> Array:
         """Ask for one batch of actions."""
-        if select.select([self._answers], [], [], 0)[0]:
+        if self._number == 0:
+            self._wait_until_loaded()
+        if self._readable.poll(0):
             raise PolicyError("The policy answered before it was asked.")
         self._number += 1
-        head = wire.HEAD.pack(self._number, secrets.token_bytes(8))
+        head = wire.HEAD.pack(self._number, self._nonce())
         limit = FIRST_SECONDS if self._number == 1 else STEP_SECONDS
         began = time.monotonic()
-        self._send(head + reset.astype(np.uint8).tobytes() + np.ascontiguousarray(observations).tobytes(), limit)
+        self._send(b"".join((head, reset.astype(np.uint8).tobytes(), observations.tobytes())), limit)
         answer = self._receive(self._answer_bytes, limit, "did not answer")
         self._left -= time.monotonic() - began
         if self._left < 0:
             raise PolicyError(f"The policy took more than {ALL_SECONDS:g} s for its answers.")
         if answer[: wire.HEAD.size] != head:
             raise PolicyError("The policy answered another question than it was asked.")
-        return np.frombuffer(answer, self._action_type, offset=wire.HEAD.size).reshape(self._action_shape).copy()
+        return np.frombuffer(answer, self._action_type, offset=wire.HEAD.size).reshape(self._action_shape)
 
     def close(self) -> None:
         """End the policy's process and every process that came from it."""
@@ -96,63 +121,86 @@ class PolicyProcess:
         end_tree(self._process.pid)
         self._process.wait()
 
+    def _nonce(self) -> bytes:
+        """Eight bytes that nobody can know; many are drawn at once."""
+        if not self._nonces:
+            self._nonces = secrets.token_bytes(8 * _NONCES)
+        nonce, self._nonces = self._nonces[:8], self._nonces[8:]
+        return nonce
+
     def _send(self, data: bytes, limit: float) -> None:
         """Write one frame; a policy that does not read it cannot hold the referee up."""
         until, view = time.monotonic() + limit, memoryview(data)
-        while view:
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([], [self._questions], [], left)[1]:
-                raise PolicyError(f"The policy did not read its question within {limit:g} s.")
+        while True:
             try:
                 view = view[os.write(self._questions, view) :]
             except BrokenPipeError as error:
                 raise PolicyError("The policy's process ended before it was asked.") from error
             except BlockingIOError:
-                continue
+                pass
+            if not view:
+                return
+            if not self._wait(self._writable, until):
+                raise PolicyError(f"The policy did not read its question within {limit:g} s.")
 
-    def _receive(self, size: int, limit: float, what: str) -> bytes:
+    def _receive(self, size: int, limit: float, what: str, *, told: float | None = None) -> bytes:
         until = time.monotonic() + limit
-        found = bytearray()
+        found = b""
         while len(found) < size:
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([self._answers], [], [], left)[0]:
-                raise PolicyError(f"The policy {what} within {limit:g} s.")
+            if not self._wait(self._readable, until):
+                raise PolicyError(f"The policy {what} within {told or limit:g} s.")
             data = os.read(self._answers, size - len(found))
             if not data:
                 raise PolicyError("The policy's process ended while it was asked.")
             found += data
-        return bytes(found)
+        return found
+
+    def _wait(self, ready: "select.poll", until: float) -> bool:
+        """Wait for one end of a pipe until a moment, and look meanwhile what the policy takes of the machine."""
+        while True:
+            now = time.monotonic()
+            if now >= self._next_look:
+                self._next_look = now + _LOOK_SECONDS
+                self._check_caps()
+            if ready.poll(max(min(until - now, _LOOK_SECONDS), 0) * 1000):
+                return True
+            if now >= until:
+                return False
+
+    def _check_caps(self) -> None:
+        used = self._meter.look(memory_cap=MOST_MEMORY, most=MOST_PROCESSES)
+        if used.memory_bytes > MOST_MEMORY:
+            raise PolicyError(f"The policy used more than {MOST_MEMORY / 1e6:,.0f} MB of memory.")
+        if used.processes > MOST_PROCESSES:
+            raise PolicyError(f"The policy had more than {MOST_PROCESSES} processes.")
 
 
-def _start(run_folder: Path, policy: Path) -> tuple["subprocess.Popen[bytes]", int, int]:
+def _start(folders: Folders, tier: Tier) -> tuple["subprocess.Popen[bytes]", int, int]:
     ask_read, ask_write = os.pipe()
     answer_read, answer_write = os.pipe()
     os.set_blocking(ask_write, False)
-    command = (sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(policy))
-    referee = os.getpid()
-
-    def in_child() -> None:  # the referee has one thread, so nothing is held between fork and exec
-        die_with_parent(referee)
-        give_up_privileges()
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-    process = subprocess.Popen(
-        command,
+    most = most_tasks(user_for(tier) or os.getuid(), MOST_PROCESSES)
+    child = Child(
+        command=(sys.executable, "-I", "-B", "-c", _START, str(ask_read), str(answer_write), str(folders.policy)),
         cwd="/",
         env={
             "PATH": os.defpath,
             "HOME": "/nonexistent",
             "LC_ALL": "C",
             "OMP_NUM_THREADS": "1",
-            "OVERNIGHT_RUN": str(run_folder / "run.json"),  # by this, what a killed referee left is found
+            "OPENBLAS_NUM_THREADS": "1",
+            "OVERNIGHT_RUN": str(folders.run / "run.json"),  # by this, what a killed referee left is found
         },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
         pass_fds=(ask_read, answer_write),
-        start_new_session=True,
-        preexec_fn=in_child,
+        first=lambda: cap_tasks(most),
     )
-    os.close(ask_read)
-    os.close(answer_write)
+    try:
+        process = start(child, bounds_for((str(folders.policy),), hidden=(str(folders.run),)), tier)
+    except OSError:
+        os.close(ask_write)
+        os.close(answer_read)
+        raise
+    finally:
+        os.close(ask_read)
+        os.close(answer_write)
     return process, ask_write, answer_read

@@ -16,10 +16,14 @@ import numpy as np
 from overnight.errors import OvernightError, UserError
 from overnight.evaluate import architectures, episodes
 from overnight.evaluate.episodes import Policy, PolicyError
-from overnight.evaluate.policy_process import PolicyProcess
+from overnight.evaluate.policy_process import Folders, PolicyProcess
 from overnight.records.codec import decode
 from overnight.records.env import EnvSpec
 from overnight.sandbox.processes import die_with_parent, hide_memory, inherit_orphans
+
+
+class NotStarted(OvernightError):
+    """The policy's process could not be started as it must be held: the machine's fault, whatever the policy is."""
 
 
 def measure(request: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +55,10 @@ def _policy(request: dict[str, Any], spec: EnvSpec, lanes: int) -> Policy:
             return _reference(reference, environment, lanes, request["seeds"][0])
         folder = Path(request["policy"])
         if architectures.kind_of(folder) == "code":
-            return PolicyProcess(Path(request["run_folder"]), folder, environment, lanes)
+            try:
+                return PolicyProcess(Folders(Path(request["run_folder"]), folder), environment, lanes, request["tier"])
+            except OSError as error:
+                raise NotStarted("referee", f"the policy could not be started at {request['tier']}: {error}") from error
         return architectures.load(folder)
     finally:
         environment.close()
@@ -83,7 +90,7 @@ def main() -> int:
     try:
         result = measure(request)
     except OvernightError as error:
-        result = {"failed": str(error)}
+        result = {"failed": str(error), "is_machines_fault": isinstance(error, NotStarted)}
     sys.stdout.write(json.dumps({"ticket": request.get("ticket"), **result}, allow_nan=False) + "\n")
     return 0
 

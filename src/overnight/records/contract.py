@@ -11,6 +11,7 @@ from overnight.records.codec import Misfit, digest
 from overnight.records.env import EnvSpec
 from overnight.records.limits import Above, AtLeast, AtMost, Digest, Items, Length, Name, ObjectId, Sentence, Slug
 from overnight.records.metric import MetricSpec
+from overnight.records.tier import Tier
 
 
 class Clause(StrEnum):
@@ -180,7 +181,7 @@ class Evaluation:
     """Episodes behind one certification score."""
     max_false_claims: Annotated[float, Above(0), AtMost(0.5)] = 0.05
     """The chance that the study claims a gain that is not there."""
-    min_tier: Literal["T1", "T2", "T3", "T4"] = "T1"
+    min_tier: Tier = "T1"
     """The weakest isolation under which a result counts."""
 
 

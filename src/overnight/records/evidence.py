@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from overnight.records.codec import Misfit
 from overnight.records.limits import AtLeast, CandidateId, Digest, Items, Length, ObjectId, RunId, Sentence
+from overnight.records.tier import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class Evidence:
     """Results with other keys are never compared."""
     artefact: Digest
     """The object that holds every episode's result."""
+    tier: Tier | None = None
+    """How strongly the policy was held while it was measured; null in records from before that was told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

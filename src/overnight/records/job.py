@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from overnight.records.limits import Above, AtLeast, Digest, Items, Name, Sentence
 from overnight.records.run import Outcome
+from overnight.records.tier import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,16 @@ class Job:
     """How long the trainer may neither print nor report."""
     disk_bytes: Annotated[int, AtLeast(1)]
     """How much the trainer may write."""
+    memory_bytes: Annotated[int, AtLeast(1)] | None = None
+    """How much memory the trainer and its children may use together; null for nine tenths of the machine's."""
+    processes: Annotated[int, AtLeast(1)] = 512
+    """How many processes it may have at a time."""
+    tier: Tier = "T1"
+    """How strongly the trainer is held."""
+    hidden: tuple[str, ...] = ()
+    """Folders that the trainer may not reach, although they may lie inside of one that it may."""
+    network: bool = False
+    """Whether the trainer may speak to other machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +61,5 @@ class Exit:
     """Digest of the policy that was taken, or null."""
     log_bytes: Annotated[int, AtLeast(0)]
     """How much the trainer printed."""
+    tier: Tier | None = None
+    """How strongly it was held; null where it never began, or where nobody was left to tell."""

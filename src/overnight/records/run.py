@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from overnight.records.limits import AtLeast, CandidateId, Digest, Items, Name, ObjectId, RunId, Sentence
+from overnight.records.tier import Tier
 
 
 class Outcome(StrEnum):
@@ -13,11 +14,16 @@ class Outcome(StrEnum):
     COMPLETED = "completed"
     CRASHED = "crashed"
     OVER_BUDGET = "over_budget"
+    INFRASTRUCTURE = "infrastructure"
     LOST = "lost"
 
     def is_candidates_fault(self) -> bool:
         """Whether the candidate, and not the machine, is to blame."""
         return self in (Outcome.CRASHED, Outcome.OVER_BUDGET)
+
+    def is_repeated(self) -> bool:
+        """Whether the run says nothing about the candidate, and is run again."""
+        return self in (Outcome.INFRASTRUCTURE, Outcome.LOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +72,5 @@ class RunEnd:
     """Processor time of the whole process tree."""
     exit_status: int | None = None
     """The process's exit status, or null where there was none."""
+    tier: Tier | None = None
+    """How strongly its trainer was held, or null where nobody was left to tell."""

@@ -22,6 +22,7 @@ from overnight.records.job import Exit, Job
 from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
 from overnight.records.text import sentence
+from overnight.sandbox.cgroup import remove_group
 from overnight.sandbox.processes import kill, with_variable
 from overnight.study.durable import make_folder, write_file
 
@@ -45,6 +46,7 @@ def prepare(machine: Machine, folder: Path, order: RunOrder, job: Job, export: E
     export(folder / "source")
     _copy_guest(folder / "guest")
     _protect(folder / "source")
+    _protect(folder / "guest")
     write_file(machine, folder / "run.json", dumps(order), mode=0o444)
     write_file(machine, folder / "job.json", dumps(job))
     return Prepared(folder)
@@ -119,6 +121,7 @@ def sweep(folder: Path) -> int:
             kill(pid)
         ended = max(ended, len(left))
         time.sleep(0.01)
+    remove_group(folder)
     return ended
 
 
@@ -138,7 +141,9 @@ def _copy_guest(target: Path) -> None:
 
 
 def _protect(folder: Path) -> None:
+    """Files that nobody writes and every user may read, whatever our own mask: the trainer may be another user."""
     for where, _, names in os.walk(folder):
+        Path(where).chmod(0o755)
         for name in names:
             path = Path(where) / name
             if not path.is_symlink():

@@ -10,9 +10,10 @@ Two processes share that work. A keeper does nothing but wait, and inherits ever
 supervisor proper is its child. Killing either one ends the whole run at once: whichever is left
 ends everything below it, a daemon that hides where it comes from included.
 
-Isolation here is tier T1: a private home and temporary folder, an environment of our own
-making, a read-only export without `.git`, and a kill that reaches every descendant. It does
-not keep a hostile trainer from reading what the user can read; later tiers do.
+The trainer has a private home and temporary folder, an environment of our own making and a
+read-only export without `.git`, and a kill reaches every descendant. From tier T2 on it may write
+nowhere else, and read only its own folder, programs and libraries. The job says the tier; where it
+cannot be applied, the run never begins.
 """
 
 import fcntl
@@ -26,7 +27,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from overnight.errors import OvernightError
@@ -36,24 +36,17 @@ from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
 from overnight.records.text import sentence
 from overnight.run.harvest import harvest
+from overnight.run.limits import TOLERANCE, Ending, Limits
 from overnight.run.log import CappedLog
+from overnight.sandbox.bounds import Bounds, bounds_for, command_paths
+from overnight.sandbox.cgroup import group_for, remove_group
+from overnight.sandbox.meter import Meter, cap_tasks, most_tasks, out_of_memory_kills, tasks_for
 from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
+from overnight.sandbox.start import Child, NotHeld, exit_status, start, user_for
 
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
-_TOLERANCE = 1.05
-"""How far over its budget a training may be and still be measured."""
 _REPORT_BYTES = 1 << 16
-_FILE_BYTES = 512
-"""What every entry of a folder counts as, at least, so that empty files are not free."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """Why the trainer was ended, when it was not its own doing."""
-
-    outcome: Outcome
-    because: str
 
 
 class Supervisor:
@@ -61,36 +54,50 @@ class Supervisor:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.pid = os.getpid()
         self.job = loads(Job, (folder / "job.json").read_bytes(), where=str(folder / "job.json"))
         self.out = folder / "out"
-        self.budget = loads(RunOrder, (folder / "run.json").read_bytes(), where=str(folder / "run.json")).budget
+        self.order = loads(RunOrder, (folder / "run.json").read_bytes(), where=str(folder / "run.json"))
+        self.budget = self.order.budget
         self.log = CappedLog(folder / "log")
-        self.began = time.monotonic()
-        self.last_sign = self.began
-        self.metrics_bytes = 0
-        self.next_disk_look = self.began
+        self.group = group_for(folder)
+        self.meter = Meter(self.group)
+        self.limits = Limits(folder, self.job, self.budget, self.meter)
+        self.began = self.limits.began
+        self.killed_before = out_of_memory_kills()
+        self.most_tasks = most_tasks(user_for(self.job.tier) or os.getuid(), self.job.processes)
 
     def run(self) -> Exit:
         """Start the trainer, wait for its end or bring it about, and say how it went."""
         try:
+            return self._run()
+        finally:
+            if self.group is not None:
+                self.group.remove()
+
+    def _run(self) -> Exit:
+        try:
             child = self._start()
+        except NotHeld as error:
+            says = f"It could not be held at {self.job.tier}, so it never began: {error}."
+            return self._never_began(Outcome.INFRASTRUCTURE, says)
         except OSError as error:
-            return self._never_began(error)
+            says = f"{self.job.command[0]} could not be started: {error.strerror or error}."
+            return self._never_began(Outcome.CRASHED, says)
         ending = self._watch(child)
-        if ending is not None:
+        if ending is not None and not ending.at_once:
             self._ask_to_finish(child)
+        if self.group is not None:
+            self.group.kill()
         end_tree(child.pid)
-        status = child.wait()
+        status = exit_status(child.wait(), self.job.tier)
         self._drain(child, seconds=0.5)
         return self._tell(status, ending)
 
-    def _never_began(self, error: OSError) -> Exit:
+    def _never_began(self, outcome: Outcome, says: str) -> Exit:
         self.log.close()
-        because = sentence(f"{self.job.command[0]} could not be started: {error.strerror}.")
         return Exit(
-            outcome=Outcome.CRASHED,
-            because=because,
+            outcome=outcome,
+            because=sentence(says),
             exit_status=127,
             wall_seconds=time.monotonic() - self.began,
             cpu_seconds=0.0,
@@ -102,17 +109,27 @@ class Supervisor:
         for name in ("home", "tmp", "out"):
             (self.folder / name).mkdir(exist_ok=True)
         inherit_orphans()
-        env = {**dict(self.job.env), **self._own_variables()}
-        return subprocess.Popen(
-            self.job.command,
-            cwd=self.folder / "source",
-            env=env,
-            stdin=subprocess.DEVNULL,
+        if self.group is not None:
+            self.group.cap(memory_bytes=self.limits.memory_cap, tasks=tasks_for(self.job.processes))
+        child = Child(
+            command=self.job.command,
+            cwd=str(self.folder / "source"),
+            env={**dict(self.job.env), **self._own_variables()},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=self._in_child,  # this process has one thread, so nothing is held between fork and exec
+            first=self._in_child,
         )
+        return start(child, self._bounds(), self.job.tier)
+
+    def _bounds(self) -> Bounds:
+        """What the trainer may reach. The compile cache is named only where no code of a candidate's runs."""
+        job, writable = self.job, [self.out, self.folder / "home", self.folder / "tmp"]
+        if self.order.compile_cache is not None:
+            Path(self.order.compile_cache).mkdir(exist_ok=True)
+            writable.append(Path(self.order.compile_cache))
+        own = (self.folder / "source", self.folder / "guest", self.folder / "run.json")
+        named = command_paths(job.command, dict(job.env).get("PATH", os.defpath))
+        return bounds_for((*map(str, own), *named), writable=map(str, writable), hidden=job.hidden, network=job.network)
 
     def _own_variables(self) -> dict[str, str]:
         threads = str(max(len(self.job.cores), 1))
@@ -130,20 +147,20 @@ class Supervisor:
             "XDG_CACHE_HOME": str(self.folder / "home"),
             "MPLCONFIGDIR": str(self.folder / "tmp"),
             "PYTHONUNBUFFERED": "1",
+            "PYTHONNOUSERSITE": "1",
             "OMP_NUM_THREADS": threads,
             "OPENBLAS_NUM_THREADS": threads,
             "MKL_NUM_THREADS": threads,
         }
 
     def _in_child(self) -> None:
-        die_with_parent(self.pid)
         os.umask(0o077)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        cap_tasks(self.most_tasks)
         resource.setrlimit(resource.RLIMIT_FSIZE, (self.job.disk_bytes, self.job.disk_bytes))
         if self.job.cores:
             os.sched_setaffinity(0, self.job.cores)
-        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - between fork and exec
-            file.write("1000")
+        if self.group is not None:
+            self.group.enter()
 
     def _watch(self, child: "subprocess.Popen[bytes]") -> Ending | None:
         """Drain output until the trainer ends, or until a limit ends it."""
@@ -158,7 +175,7 @@ class Supervisor:
                     selector.unregister(key.fileobj)
             if not selector.get_map():
                 time.sleep(_LOOK_SECONDS)
-            ending = self._over_a_limit()
+            ending = self.limits.over()
             if ending is not None:
                 return ending
         return None
@@ -171,32 +188,8 @@ class Supervisor:
             return True
         if data:
             self.log.write(data)
-            self.last_sign = time.monotonic()
+            self.limits.sign()
         return bool(data)
-
-    def _over_a_limit(self) -> Ending | None:
-        now, job = time.monotonic(), self.job
-        if (self.folder / "stop").exists():
-            return Ending(Outcome.LOST, "It was stopped by the engine.")
-        if now - self.began > job.wall_seconds:
-            return Ending(Outcome.OVER_BUDGET, f"It was still running after its hard limit of {job.wall_seconds:g} s.")
-        if now >= self.next_disk_look:
-            self.next_disk_look = now + 1.0
-            used = tree_bytes(self.out, limit=job.disk_bytes) + tree_bytes(self.folder / "tmp", limit=job.disk_bytes)
-            if used > job.disk_bytes:
-                return Ending(Outcome.CRASHED, f"It wrote more than {job.disk_bytes:,} bytes.")
-            self._look_for_metrics(now)
-        if now - self.last_sign > job.silence_seconds:
-            return Ending(Outcome.CRASHED, f"It gave no sign of life for {job.silence_seconds:g} s.")
-        return None
-
-    def _look_for_metrics(self, now: float) -> None:
-        try:
-            size = (self.out / "metrics.jsonl").lstat().st_size
-        except OSError:
-            return
-        if size != self.metrics_bytes:
-            self.metrics_bytes, self.last_sign = size, now
 
     def _ask_to_finish(self, child: "subprocess.Popen[bytes]") -> None:
         """SIGTERM means finish; whoever does not within the grace time is killed with everything below."""
@@ -222,7 +215,6 @@ class Supervisor:
                 time.sleep(0.02)
 
     def _tell(self, status: int, ending: Ending | None) -> Exit:
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
             policy, why = harvest(self.out / "policy", self.folder / "policy"), ""
         except OvernightError as error:
@@ -236,16 +228,21 @@ class Supervisor:
             because=sentence(because),
             exit_status=status,
             wall_seconds=time.monotonic() - self.began,
-            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            cpu_seconds=self.meter.cpu_seconds(),
             policy=policy,
             log_bytes=self.log.total,
+            tier=self.job.tier,
         )
 
     def _outcome(self, status: int, ending: Ending | None, *, policy: str | None, why: str) -> tuple[Outcome, str]:
         if ending is not None:
             return ending.outcome, ending.because
+        if status != 0 and self.group is not None and self.group.ran_out_of_memory():
+            return Outcome.CRASHED, f"It went beyond its cap of {self.limits.memory_cap / 1e6:,.0f} MB of memory."
+        if status != 0 and out_of_memory_kills() > self.killed_before:
+            return Outcome.INFRASTRUCTURE, "The machine ran out of memory while it ran, and the kernel ended processes."
         if status == -signal.SIGKILL:
-            return Outcome.LOST, "It was killed from outside, as by a machine that ran out of memory."
+            return Outcome.LOST, "It was killed, and by nothing that watches over it."
         if status == -signal.SIGXFSZ:
             return Outcome.CRASHED, f"It wrote a file of more than {self.job.disk_bytes:,} bytes."
         if status < 0:
@@ -253,7 +250,7 @@ class Supervisor:
         if status != 0:
             return Outcome.CRASHED, f"It ended with status {status}: {self.log.last_line()}"[:1900]
         steps = self._reported_steps()
-        if self.budget.unit == "env_steps" and steps > self.budget.amount * _TOLERANCE:
+        if self.budget.unit == "env_steps" and steps > self.budget.amount * TOLERANCE:
             return Outcome.OVER_BUDGET, f"It reported {steps:,.0f} steps, and its budget was {self.budget.amount:,.0f}."
         if policy is None:
             return Outcome.CRASHED, f"It ended without a usable policy: {why}"[:1900]
@@ -277,21 +274,6 @@ def _signal_name(number: int) -> str:
     return f"signal {number}"
 
 
-def tree_bytes(folder: Path, *, limit: int) -> int:
-    """The size of a folder without following anything, counted only until a limit is passed."""
-    total, wanted = 0, [str(folder)]
-    while wanted and total <= limit:
-        with suppress(OSError), os.scandir(wanted.pop()) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    total += max(entry.stat(follow_symlinks=False).st_blocks * 512, _FILE_BYTES)
-                if entry.is_dir(follow_symlinks=False):
-                    wanted.append(entry.path)
-                if total > limit:
-                    break
-    return total
-
-
 def main(argv: list[str]) -> int:
     """Hold the run's lock, and keep whoever supervises the run until nothing of it is left."""
     folder = Path(argv[1])
@@ -313,13 +295,14 @@ def main(argv: list[str]) -> int:
         return 0
     status = os.waitpid(pid, 0)[1]
     end_below()
+    remove_group(folder)
     return os.waitstatus_to_exitcode(status)
 
 
 def _end_all(*_: object) -> None:
     """The keeper is gone: leave nothing behind, and no word either, so that the run counts as lost."""
     end_below()
-    os._exit(1)
+    os._exit(1)  # the group is left to whoever gives the run up
 
 
 def supervise(folder: Path) -> None:

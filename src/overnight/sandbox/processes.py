@@ -12,12 +12,12 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_DEATH_SIGNAL, _DUMPABLE, _DROP_BOUND, _SUBREAPER, _NO_NEW_PRIVILEGES = 1, 4, 24, 36, 38  # options of prctl
-_LAST_CAPABILITY = 63
+_DEATH_SIGNAL, _DUMPABLE, _SUBREAPER = 1, 4, 36  # options of prctl
 _END_SECONDS = 3.0
 
 
@@ -38,13 +38,6 @@ def hide_memory() -> None:
     _LIBC.prctl(_DUMPABLE, 0, 0, 0, 0)
 
 
-def give_up_privileges() -> None:
-    """Leave no capability to any program that is started from here on, even where the user is root."""
-    for capability in range(_LAST_CAPABILITY + 1):
-        _LIBC.prctl(_DROP_BOUND, capability, 0, 0, 0)
-    _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-
-
 def end_tree(leader: int) -> None:
     """Kill a process group and every descendant that has left it, until none is left but the leader's exit."""
     with suppress(ProcessLookupError, PermissionError):  # it is gone, which is what was wanted
@@ -53,8 +46,16 @@ def end_tree(leader: int) -> None:
 
 
 def end_below(leader: int | None = None) -> None:
-    """Kill every descendant until none is left; of a leader, the exit is left for whoever waits for it."""
+    """Kill every descendant until none is left; of a leader, the exit is left for whoever waits for it.
+
+    All are stopped before the first one is killed: whoever forks without end has then no room that the dead have made.
+    """
     until = time.monotonic() + _END_SECONDS
+    stopped: set[int] = set()
+    while time.monotonic() < until and (found := descendants(os.getpid()) - {leader} - stopped):
+        for pid in found:
+            send(pid, signal.SIGSTOP)
+        stopped |= found
     while time.monotonic() < until and (below := descendants(os.getpid()) - {leader}):
         for pid in below:
             kill(pid)
@@ -62,26 +63,34 @@ def end_below(leader: int | None = None) -> None:
         time.sleep(0.002)
 
 
-def descendants(pid: int) -> set[int]:
-    """Every process below one, children of children too."""
+def descendants(pid: int, most: int | None = None) -> set[int]:
+    """Every process below one, children of children too; or the first ones, where there are more than so many."""
     found: set[int] = set()
     wanted = [pid]
-    while wanted:
-        one = wanted.pop()
-        try:
-            text = Path(f"/proc/{one}/task/{one}/children").read_text()
-        except OSError:
-            continue
-        below = {int(word) for word in text.split()} - found
+    while wanted and (most is None or len(found) <= most):
+        below = set(_children(wanted.pop())) - found
         found |= below
         wanted += below
     return found
 
 
+def _children(pid: int) -> Iterator[int]:
+    """The children of every thread of a process."""
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+                yield from map(int, file.read().split())
+
+
 def kill(pid: int) -> None:
     """Kill one process; that it is gone already is no error."""
+    send(pid, signal.SIGKILL)
+
+
+def send(pid: int, word: signal.Signals) -> None:
+    """Send a signal; that nobody is there any more is no error."""
     with suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, word)
 
 
 def with_variable(mark: str) -> list[int]:

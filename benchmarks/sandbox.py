@@ -1,0 +1,149 @@
+"""Measure what isolation costs on this machine: `make bench-sandbox`.
+
+Everything is measured in pairs, one beside the other, in the same minute: a start at a tier against a plain start of
+the same command, and episodes with the policy's code in a process of its own against the same code in ours. Each figure
+is the median over the pairs. Other work on the machine makes starts slower; the load is printed with the figures.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from overnight.evaluate import episodes
+from overnight.evaluate.episodes import Policy
+from overnight.evaluate.policy_process import Folders, PolicyProcess
+from overnight.guest.act import load_policy
+from overnight.records.env import EnvSpec
+from overnight.sandbox.bounds import bounds_for
+from overnight.sandbox.probe import prove
+from overnight.sandbox.processes import inherit_orphans
+from overnight.sandbox.start import Child, Tier, start
+
+TIERS: tuple[Tier, ...] = ("T1", "T2", "T3")
+COMMAND = ("/bin/true",)
+PROMISED_START = 0.030
+EVALUATIONS = (("BipedalWalker-v3", 16, 1.15, 300), ("CartPole-v1", 64, 1.25, 500))
+"""Environment, lanes, the promised ratio, and the longest episode that is played here."""
+WAVES = 3
+CODE = """
+import numpy as np
+def load(folder):
+    draw, layers = np.random.default_rng(0), {}
+    def act(observations, reset):
+        width = observations.shape[1]
+        if not layers:
+            layers[0] = [draw.normal(size=size) / 8 for size in ((width, 64), (64, 64), (64, 4))]
+        hidden = observations
+        for weights in layers[0]:
+            hidden = np.tanh(hidden @ weights)
+        return hidden if width == 24 else (3 * observations[:, 2] + observations[:, 3] > 0.05).astype(np.int64)
+    return act
+"""
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long some work took."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def plain() -> None:
+    """Start the command as any program would."""
+    subprocess.run(COMMAND, check=True, env={"PATH": os.defpath}, cwd="/")
+
+
+def held(tier: Tier) -> None:
+    """Start the command at a tier."""
+    child = Child(command=COMMAND, cwd="/", env={"PATH": os.defpath})
+    if start(child, BOUNDS, tier).wait() != 0:
+        raise SystemExit(f"the command failed at {tier}")
+
+
+BOUNDS = bounds_for(())
+
+
+def starts(tier: Tier, pairs: int) -> float:
+    """How much longer a start takes at a tier."""
+    return statistics.median(seconds(lambda: held(tier)) - seconds(plain) for _ in range(pairs))
+
+
+def played(spec: EnvSpec, policy: Policy, lanes: int) -> tuple[float, list[episodes.Episode]]:
+    """How long one batch of episodes takes, without loading anything, and what they earned."""
+    found: list[episodes.Episode] = []
+    took = seconds(lambda: found.extend(episodes.play(spec, policy, range(WAVES * lanes), lanes=lanes)))
+    return took, found
+
+
+def evaluation(spec: EnvSpec, lanes: int, tier: Tier, pairs: int) -> tuple[float, float]:
+    """The ratio of time across the trust line to time in one process, and how long a policy takes to load."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "policy"
+        folder.mkdir()
+        (folder / "policy.json").write_text('{"schema": "overnight/policy/1", "kind": "code", "entry": "act:load"}')
+        (folder / "act.py").write_text(CODE)
+        for path in (Path(name), folder):
+            path.chmod(0o755)
+        environment = episodes.make(spec)
+        began = time.perf_counter()
+        apart = PolicyProcess(Folders(Path(name), folder), environment, lanes, tier)
+        try:
+            played(spec, apart, lanes)
+            loading = time.perf_counter() - began
+            return _ratio(spec, load_policy(folder), apart, lanes, pairs), loading
+        finally:
+            apart.close()
+            environment.close()
+
+
+def _ratio(spec: EnvSpec, here: Policy, apart: Policy, lanes: int, pairs: int) -> float:
+    ratios = []
+    for number in range(pairs):
+        both = {}
+        for which in (("here", here), ("apart", apart))[:: 1 if number % 2 else -1]:
+            both[which[0]] = played(spec, which[1], lanes)
+        if both["here"][1] != both["apart"][1]:
+            raise SystemExit("the two did not earn the same")
+        ratios.append(both["apart"][0] / both["here"][0])
+    return statistics.median(ratios)
+
+
+def tell(what: str, figure: str, promise: str, *, kept: bool) -> None:
+    """One line."""
+    print(f"{what:<58} {figure:>10}   {promise:<18} {'' if kept else 'MISSED'}".rstrip(), flush=True)
+
+
+def main() -> int:
+    """Print every figure; the status says whether all promises were kept."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--pairs", type=int, default=25)
+    options.add_argument("--rounds", type=int, default=9)
+    asked = options.parse_args()
+    inherit_orphans()
+    missed = 0
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    for tier in TIERS:
+        if not prove(tier).holds():
+            print(f"{tier}: {prove(tier).why}")
+            continue
+        over = starts(tier, asked.pairs)
+        missed += over >= PROMISED_START
+        tell(f"start at {tier}, over a plain start", f"{over * 1e3:.1f} ms", "under 30 ms", kept=over < PROMISED_START)
+        for name, lanes, promised, longest in EVALUATIONS:
+            spec = EnvSpec(backend="gymnasium", id=name, max_episode_steps=longest)
+            ratio, loading = evaluation(spec, lanes, tier, asked.rounds)
+            missed += ratio > promised
+            what = f"{name}, {lanes} lanes, code at {tier} against in-process"
+            tell(what, f"{ratio:.3f} x", f"at most {promised} x", kept=ratio <= promised)
+            tell("    with loading, the first batch took", f"{loading:.2f} s", "", kept=True)
+    return min(missed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Whose fault it was: the candidate's, the budget's, the machine's, or nobody knows. Only the first two are results."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from nights import sit
+from overnight.errors import Refused
+from overnight.records.job import Job
+from overnight.records.order import RunBudget
+from overnight.records.run import Outcome
+from overnight.records.tier import Tier
+from overnight.run import supervisor
+from overnight.run.limits import Limits
+from overnight.run.supervisor import Supervisor
+from overnight.sandbox.cgroup import remove_group
+from overnight.sandbox.meter import Meter
+from overnight.sandbox.probe import prove
+from runs import POLICY, begin, need, run, tiny_study, wait
+
+
+def broken_bubblewrap(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bubblewrap that gives up, as it does where namespaces are forbidden."""
+    program = Path("/tmp") / f"overnight-broken-{os.getpid()}" / "bwrap"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    program.parent.chmod(0o755)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+def test_a_bubblewrap_that_gives_up_is_the_machines_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken_bubblewrap(tmp_path, monkeypatch)
+    ended = run(tmp_path, POLICY, tier="T3")
+    assert (ended.outcome, ended.tier) == (Outcome.INFRASTRUCTURE, None)
+    assert ended.because == (
+        "It could not be held at T3, so it never began: bwrap: No permissions to create new namespace."
+    )
+    assert not ended.outcome.is_candidates_fault() and ended.outcome.is_repeated()
+
+
+@pytest.mark.parametrize("tier", ["T1", "T2", "T3"])
+def test_a_command_that_is_not_there_is_the_candidates_fault_at_every_tier(tmp_path: Path, tier: Tier) -> None:
+    need(tier)
+    begin(tmp_path, POLICY, tier=tier)
+    wait(tmp_path)
+    (tmp_path / "exit.json").unlink()
+    text = (tmp_path / "job.json").read_text()
+    words = '"command":["/nowhere/train"]'
+    (tmp_path / "job.json").write_text(text.replace(text[text.index('"command"') : text.index("]") + 1], words))
+    pid = os.fork()
+    if pid == 0:
+        os._exit(supervisor.main(["supervisor", str(tmp_path)]))
+    os.waitpid(pid, 0)
+    ended = wait(tmp_path)
+    assert ended.outcome is Outcome.CRASHED
+    assert ended.because == "/nowhere/train could not be started: No such file or directory."
+
+
+def idle(folder: Path, **more: float) -> Limits:
+    """The limits of a run that has just begun and does nothing."""
+    folder.mkdir(exist_ok=True)
+    job = Job(
+        command=("true",),
+        env={},
+        fresh_bytecode=True,
+        cores=(),
+        wall_seconds=more.get("wall", 100),
+        silence_seconds=more.get("silence", 50),
+        disk_bytes=1000,
+    )
+    return Limits(folder, job, RunBudget(unit="env_steps", amount=1), Meter())
+
+
+def test_a_machine_that_stood_still_is_not_the_candidates_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.monotonic()
+    clock = iter([now, now + 1, now + 200, now + 250.5, now + 260])
+    monkeypatch.setattr("overnight.run.limits.time.monotonic", lambda: next(clock))
+    one = idle(tmp_path)
+    assert one.over() is None
+    ending = one.over()
+    assert ending is not None and ending.outcome is Outcome.INFRASTRUCTURE
+    assert ending.because == "The machine stood still for 199 s while it ran, and its time of 100 s is over."
+
+
+def test_a_stall_takes_nothing_from_the_time_in_which_a_trainer_may_be_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.monotonic()
+    steps = [now, now + 1, now + 61, *(now + 61 + second for second in range(1, 60, 4))]
+    clock = iter(steps)
+    monkeypatch.setattr("overnight.run.limits.time.monotonic", lambda: next(clock))
+    one = idle(tmp_path, wall=10_000)
+    found = [one.over() for _ in steps[1:]]
+    assert found[1] is None, "sixty seconds passed, but nobody was there to hear it"
+    assert next(ending.because for ending in found if ending) == "It gave no sign of life for 50 s."
+
+
+def ended(folder: Path, status: int) -> tuple[Outcome, str]:
+    """What a supervisor makes of a status."""
+    begin(folder, POLICY)
+    wait(folder)
+    one = Supervisor(folder)
+    try:
+        return one._outcome(status, None, policy=None, why="")
+    finally:
+        one.log.close()
+        remove_group(folder)
+
+
+def test_a_kill_by_a_machine_without_memory_is_the_machines_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills = iter([3, 4])
+    monkeypatch.setattr(supervisor, "out_of_memory_kills", lambda: next(kills))
+    outcome, because = ended(tmp_path, -signal.SIGKILL)
+    assert outcome is Outcome.INFRASTRUCTURE and "ran out of memory" in because
+
+
+def test_a_kill_that_nobody_owns_up_to_is_a_loss(tmp_path: Path) -> None:
+    assert run(tmp_path, "import os; os.kill(os.getpid(), 9)").outcome is Outcome.LOST
+
+
+def test_a_night_on_a_machine_that_cannot_hold_a_run_stops_and_decides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("T3")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "keys"))
+    scene = tiny_study(tmp_path / "project")
+    assert prove("T3").holds(), "proven before it broke"
+    broken_bubblewrap(tmp_path, monkeypatch)
+    with pytest.raises(Refused, match=r"could not be run 5 times on one train seed, which is the machine's fault\."):
+        sit(scene)
+    assert {data["outcome"] for data in scene.entries("ended")} == {"infrastructure"}
+    assert list(scene.entries("decided")) == []
