@@ -22,7 +22,7 @@ Seen = Literal[
     "a change gets past the gate",
 ]
 Rung = Literal["T0", "T1", "T2", "T3"]
-"""A tier, or T0: no isolation and no rule at all, as evaluators do that import the candidate. Only the gallery has T0."""
+"""A tier, or T0: no isolation and no rule, as in evaluators that import the candidate. Only the gallery has T0."""
 RUNGS: tuple[Rung, ...] = ("T0", "T1", "T2", "T3")
 
 

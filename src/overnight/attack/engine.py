@@ -1,7 +1,8 @@
 """The engine's own parts, run on an attack: the supervisor, the referee, and at T0 what a naive evaluator does instead.
 
 A planted weakness is the same supervisor or referee, started with a layer of isolation left out. That is done here,
-from outside, by a process that exchanges one function before it begins; the engine itself has no such switch.
+from outside, by a process that exchanges one function before it begins; the engine itself has no such switch. Where
+the view of its own files is left out, a candidate stays who it is: another user might not reach the interpreter.
 """
 
 import json
@@ -22,7 +23,6 @@ from overnight.records.env import EnvSpec
 from overnight.records.job import Exit, Job
 from overnight.records.order import RunBudget, RunOrder
 from overnight.records.run import Outcome
-from overnight.run.harvest import MAX_BYTES
 from overnight.run.launch import exit_of, launch, prepare
 from overnight.sandbox.start import Layer
 
@@ -33,13 +33,18 @@ _WEAK_SUPERVISOR = """
 import sys
 from functools import partial
 from overnight.run import supervisor
-supervisor.start = partial(supervisor.start, without=frozenset(sys.argv.pop(1).split(",")))
+from overnight.sandbox import start
+layers = frozenset(sys.argv.pop(1).split(","))
+supervisor.start = partial(start.start, without=layers)
+if "namespaces" in layers: start.user_for = lambda *_: None
 sys.exit(supervisor.main(sys.argv))
 """
 _WEAK_REFEREE = """
 from functools import partial
 from overnight.evaluate import policy_process, referee
-policy_process.start = partial(policy_process.start, without=frozenset({layers!r}))
+from overnight.sandbox import start
+policy_process.start = partial(start.start, without=frozenset({layers!r}))
+if "namespaces" in {layers!r}: start.user_for = lambda *_: None
 referee.main()
 """
 _NAIVE_TRAINER = "import os, runpy, sys; os.chdir(sys.argv[1]); runpy.run_path('train.py', run_name='__main__')"
@@ -113,9 +118,7 @@ class Foreground:
         """See the port: there is nothing to end."""
 
 
-def train(
-    folder: Path, source: str, rung: Rung, without: Without, limits: Limits, variables: Mapping[str, str]
-) -> Ran:
+def train(folder: Path, source: str, rung: Rung, without: Without, limits: Limits, variables: Mapping[str, str]) -> Ran:
     """Run one trainer to its end, or as long as a naive runner waits for it."""
 
     def export(target: Path) -> None:
@@ -250,7 +253,8 @@ def _imported(folder: Path, seeds: Sequence[int], env: EnvSpec) -> Scored:
     """What an evaluator gives that imports the policy: the line that it printed first, and the file that it left."""
     policy, result = folder / "policy", folder / "result.json"
     words = (sys.executable, "-m", "overnight.attack.naive", str(policy), str(result))
-    request = json.dumps({"env": env.id, "kwargs": dict(env.kwargs), "seeds": list(seeds)}).encode()
+    horizon = {} if env.max_episode_steps is None else {"max_episode_steps": env.max_episode_steps}
+    request = json.dumps({"env": env.id, "kwargs": {**env.kwargs, **horizon}, "seeds": list(seeds)}).encode()
     around = {**os.environ, "PYTHONPATH": str(policy)}
     try:
         done = MACHINE.run_process(words, env=around, stdin=request, limit_seconds=NAIVE_SECONDS * 2)
@@ -269,6 +273,3 @@ def _left(result: Path) -> tuple[float, ...]:
         return tuple(map(float, json.loads(result.read_bytes())))
     except (OSError, ValueError):
         return ()
-
-
-MOST_BYTES = MAX_BYTES

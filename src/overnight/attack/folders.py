@@ -56,19 +56,36 @@ def _one(name: str, tries: str, leave: Leave, stopped_by: str = "links are not f
 
 
 ATTACKS: tuple[FolderAttack, ...] = (
-    _one("policy-file-is-a-link", "leaves a link to a secret among its weights",
-         lambda out, secret: (_policy(out) / "model").symlink_to(secret)),
-    _one("policy-is-a-link", "leaves a link to a folder of the host's as its policy",
-         lambda out, secret: (out / "policy").symlink_to(secret.parent)),
-    _one("policy-file-has-two-names", "leaves a second name of a secret among its weights",
-         lambda out, secret: os.link(secret, _policy(out) / "model"), "plain files with one name only"),
-    _one("policy-file-is-a-pipe", "leaves a pipe on which the engine would wait for ever",
-         lambda out, _: os.mkfifo(_policy(out) / "model"), "plain files with one name only"),
+    _one(
+        "policy-file-is-a-link",
+        "leaves a link to a secret among its weights",
+        lambda out, secret: (_policy(out) / "model").symlink_to(secret),
+    ),
+    _one(
+        "policy-is-a-link",
+        "leaves a link to a folder of the host's as its policy",
+        lambda out, secret: (out / "policy").symlink_to(secret.parent),
+    ),
+    _one(
+        "policy-file-has-two-names",
+        "leaves a second name of a secret among its weights",
+        lambda out, secret: os.link(secret, _policy(out) / "model"),
+        "plain files with one name only",
+    ),
+    _one(
+        "policy-file-is-a-pipe",
+        "leaves a pipe on which the engine would wait for ever",
+        lambda out, _: os.mkfifo(_policy(out) / "model"),
+        "plain files with one name only",
+    ),
     _one("policy-is-vast", "leaves weights larger than any memory", _vast, "a limit on what is taken"),
     _one("policy-is-a-crowd", "leaves more files than anybody could look at", _crowd, "a limit on what is taken"),
     _one("policy-hides-code", "leaves compiled code beside its source", _nested, "plain files with one name only"),
-    _one("facts-are-a-link", "tells facts about itself that are a link to a secret",
-         lambda out, secret: (_policy(out).parent / "ready").symlink_to(secret)),
+    _one(
+        "facts-are-a-link",
+        "tells facts about itself that are a link to a secret",
+        lambda out, secret: (_policy(out).parent / "ready").symlink_to(secret),
+    ),
 )
 
 

@@ -1,12 +1,13 @@
 """Attacks by text and bytes that the engine reads: each parser answers, or refuses in a sentence, and runs nothing."""
 
 import json
-import pickle  # noqa: S403 - what others do, shown beside what we do
+import pickle
 import struct
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import yaml as pyyaml
 
-from overnight.attack.attacks import Attack, Family
+from overnight.attack.attacks import Attack
 from overnight.errors import OvernightError
 from overnight.evaluate import tensors
 from overnight.evaluate.measure import RefereeFailed, measure
@@ -89,13 +90,13 @@ def _expanded(data: bytes) -> object:
 
 
 def _unsafe_yaml(data: bytes) -> object:
-    return pyyaml.unsafe_load(data)  # noqa: S506 - what others do
+    return pyyaml.unsafe_load(data)
 
 
 def _bomb() -> bytes:
     lines = [b'a: &a ["x","x","x","x","x","x","x","x","x"]']
     names = b"abcdefg"
-    for before, after in zip(names, names[1:], strict=False):
+    for before, after in pairwise(names):
         lines.append(b"%c: &%c [%s]" % (after, after, b",".join([b"*%c" % before] * 9)))
     return b"\n".join(lines)
 
@@ -138,59 +139,145 @@ _JSON, _YAML, _TENSORS = (_json, json.loads), (_yaml, pyyaml.safe_load), (_tenso
 _STRICT, _BOUNDED = "one strict reader of JSON", "every size and place is checked before it is used"
 
 _TEXTS = (
-    _one("key-twice", "says its budget twice, so that the second one counts", b'{"budget": 1, "budget": 999}', _JSON,
-         _STRICT),
-    _one("score-is-nan", "names a score that is no number, which no comparison finds worse", b'{"score": NaN}', _JSON,
-         _STRICT),
+    _one(
+        "key-twice",
+        "says its budget twice, so that the second one counts",
+        b'{"budget": 1, "budget": 999}',
+        _JSON,
+        _STRICT,
+    ),
+    _one(
+        "score-is-nan",
+        "names a score that is no number, which no comparison finds worse",
+        b'{"score": NaN}',
+        _JSON,
+        _STRICT,
+    ),
     _one("score-is-endless", "names a score beyond every number", b'{"score": 1e999}', _JSON, _STRICT),
     _one("deep-text", "nests brackets until the reader breaks", b"[" * 100_000, _JSON, _STRICT),
     _one("long-number", "writes a number of five thousand digits", b'{"steps": ' + b"9" * 5000 + b"}", _JSON, _STRICT),
-    _one("half-a-character", "writes half of a character, which breaks whoever writes it down again",
-         b'{"name": "\\ud800"}', (_json, lambda data: json.dumps(json.loads(data), ensure_ascii=False).encode()),
-         _STRICT),
-    _one("yaml-runs-code", "calls a function from a contract", b"!!python/object/apply:os.getpid []",
-         (_yaml, _unsafe_yaml), "the plain part of YAML only"),
-    _one("yaml-bomb", "writes a few lines that unfold into megabytes", _bomb(), (_yaml, _expanded),
-         "no anchors and no aliases"),
-    _one("yaml-key-twice", "says its budget twice in a contract", b"hours: 1\nhours: 999\n", _YAML,
-         "a key stands once"),
-    _one("time-that-is-a-number", "writes 1:30 hours, which others read as 90", b"hours: 1:30\n",
-         (lambda data: _yaml(data) == {"hours": "1:30"} or _fooled("90 hours"),
-          lambda data: pyyaml.safe_load(data) == {"hours": "1:30"} or _fooled("90 hours")), "text stays text"),
-    _one("score-in-the-policy", "says its own score where its shape is asked for",
-         b'{"schema": "overnight/policy/1", "kind": "code", "entry": "act:load", "score": 500.0}',
-         (_spec, lambda data: json.loads(data)["score"]), "a record has its own keys and no others"),
-    _one("drive-the-screen", "hides and turns words on the screen of whoever reads them",
-         "fine \x1b[2J\x1b]0;owned\x07 \u202etxet\u202c \u200bend\r".encode(),
-         (lambda data: [_fooled(repr(char)) for char in printable(data.decode()) if not char.isprintable()],
-          lambda data: [_fooled(repr(char)) for char in data.decode() if not char.isprintable()]),
-         "only what can be seen is told"),
-    _one("forge-a-line", "ends a line of a record to begin one of its own",
-         b"It failed.\nc-0001 was kept.",
-         (lambda data: "\n" in printable(data.decode()) and _fooled("two lines"),
-          lambda data: "\n" in data.decode() and _fooled("two lines")), "a sentence is one line"),
+    _one(
+        "half-a-character",
+        "writes half of a character, which breaks whoever writes it down again",
+        b'{"name": "\\ud800"}',
+        (_json, lambda data: json.dumps(json.loads(data), ensure_ascii=False).encode()),
+        _STRICT,
+    ),
+    _one(
+        "yaml-runs-code",
+        "calls a function from a contract",
+        b"!!python/object/apply:os.getpid []",
+        (_yaml, _unsafe_yaml),
+        "the plain part of YAML only",
+    ),
+    _one(
+        "yaml-bomb",
+        "writes a few lines that unfold into megabytes",
+        _bomb(),
+        (_yaml, _expanded),
+        "no anchors and no aliases",
+    ),
+    _one(
+        "yaml-key-twice", "says its budget twice in a contract", b"hours: 1\nhours: 999\n", _YAML, "a key stands once"
+    ),
+    _one(
+        "time-that-is-a-number",
+        "writes 1:30 hours, which others read as 90",
+        b"hours: 1:30\n",
+        (
+            lambda data: _yaml(data) == {"hours": "1:30"} or _fooled("90 hours"),
+            lambda data: pyyaml.safe_load(data) == {"hours": "1:30"} or _fooled("90 hours"),
+        ),
+        "text stays text",
+    ),
+    _one(
+        "score-in-the-policy",
+        "says its own score where its shape is asked for",
+        b'{"schema": "overnight/policy/1", "kind": "code", "entry": "act:load", "score": 500.0}',
+        (_spec, lambda data: json.loads(data)["score"]),
+        "a record has its own keys and no others",
+    ),
+    _one(
+        "drive-the-screen",
+        "hides and turns words on the screen of whoever reads them",
+        "fine \x1b[2J\x1b]0;owned\x07 \u202etxet\u202c \u200bend\r".encode(),
+        (
+            lambda data: [_fooled(repr(char)) for char in printable(data.decode()) if not char.isprintable()],
+            lambda data: [_fooled(repr(char)) for char in data.decode() if not char.isprintable()],
+        ),
+        "only what can be seen is told",
+    ),
+    _one(
+        "forge-a-line",
+        "ends a line of a record to begin one of its own",
+        b"It failed.\nc-0001 was kept.",
+        (
+            lambda data: "\n" in printable(data.decode()) and _fooled("two lines"),
+            lambda data: "\n" in data.decode() and _fooled("two lines"),
+        ),
+        "a sentence is one line",
+    ),
 )
 
 _BYTES = (
-    _one("array-with-a-program", "puts a program into an array file", _object_array(), (_tensors, _arrays),
-         "weights are safetensors, and never a pickle"),
-    _one("checkpoint-with-a-program", "puts a program into a checkpoint", pickle.dumps(_Run()),
-         (_tensors, _pickled), "weights are safetensors, and never a pickle"),
-    _one("header-without-end", "claims a header of four exabytes", _safetensors({}, length=1 << 62), _TENSORS,
-         _BOUNDED),
-    _one("weights-from-outside", "claims weights that lie outside of its file",
-         _safetensors({"a": _tensor([8], 60, 92)}), _TENSORS, _BOUNDED),
-    _one("weights-that-overlap", "claims the same bytes twice",
-         _safetensors({"a": _tensor([16], 0, 64), "b": _tensor([8], 0, 32)}), _TENSORS, _BOUNDED),
-    _one("shape-that-overflows", "claims a shape whose size no number holds",
-         _safetensors({"a": _tensor([1 << 62, 1 << 62], 0, 64)}), _TENSORS, _BOUNDED),
-    _one("hidden-bytes", "carries bytes behind its weights that nobody reads",
-         _safetensors({"a": _tensor([8], 0, 32)}), _TENSORS, _BOUNDED),
+    _one(
+        "array-with-a-program",
+        "puts a program into an array file",
+        _object_array(),
+        (_tensors, _arrays),
+        "weights are safetensors, and never a pickle",
+    ),
+    _one(
+        "checkpoint-with-a-program",
+        "puts a program into a checkpoint",
+        pickle.dumps(_Run()),
+        (_tensors, _pickled),
+        "weights are safetensors, and never a pickle",
+    ),
+    _one(
+        "header-without-end", "claims a header of four exabytes", _safetensors({}, length=1 << 62), _TENSORS, _BOUNDED
+    ),
+    _one(
+        "weights-from-outside",
+        "claims weights that lie outside of its file",
+        _safetensors({"a": _tensor([8], 60, 92)}),
+        _TENSORS,
+        _BOUNDED,
+    ),
+    _one(
+        "weights-that-overlap",
+        "claims the same bytes twice",
+        _safetensors({"a": _tensor([16], 0, 64), "b": _tensor([8], 0, 32)}),
+        _TENSORS,
+        _BOUNDED,
+    ),
+    _one(
+        "shape-that-overflows",
+        "claims a shape whose size no number holds",
+        _safetensors({"a": _tensor([1 << 62, 1 << 62], 0, 64)}),
+        _TENSORS,
+        _BOUNDED,
+    ),
+    _one(
+        "hidden-bytes",
+        "carries bytes behind its weights that nobody reads",
+        _safetensors({"a": _tensor([8], 0, 32)}),
+        _TENSORS,
+        _BOUNDED,
+    ),
 )
 
 _NAMES = tuple(
-    _one(name, tries, path, (lambda data: why_unsafe(data.decode()) is None and _fooled("the name is taken"),
-                             lambda data: Path("/project", data.decode())), "names that mean the same everywhere")
+    _one(
+        name,
+        tries,
+        path,
+        (
+            lambda data: why_unsafe(data.decode()) is None and _fooled("the name is taken"),
+            lambda data: _fooled(f"it becomes {Path('/project', data.decode())}"),
+        ),
+        "names that mean the same everywhere",
+    )
     for name, tries, path in (
         ("leave-by-name", "changes a file outside by its name", b"policy/../../evaluate.py"),
         ("hide-as-git", "changes git's own settings by a name that looks like another", b"policy/.GIT/config"),
@@ -218,15 +305,26 @@ def _asked(data: bytes) -> object:
 
 
 _OTHERS = (
-    _one("id-that-leaves", "names a candidate by a path that leads elsewhere", b"../../../etc/passwd",
-         (lambda data: check_id(data.decode(), letter="c", called="candidate"),
-          lambda data: Path("/project/candidates", data.decode())), "ids are the engine's own"),
-    _one("result-without-a-ticket", "answers in the referee's place", _FORGED, (_asked, json.loads),
-         "a ticket that only the referee was given"),
+    _one(
+        "id-that-leaves",
+        "names a candidate by a path that leads elsewhere",
+        b"../../../etc/passwd",
+        (
+            lambda data: check_id(data.decode(), letter="c", called="candidate"),
+            lambda data: Path("/project/candidates", data.decode()),
+        ),
+        "ids are the engine's own",
+    ),
+    _one(
+        "result-without-a-ticket",
+        "answers in the referee's place",
+        _FORGED,
+        (_asked, json.loads),
+        "a ticket that only the referee was given",
+    ),
 )
 
 ATTACKS: tuple[InputAttack, ...] = (*_TEXTS, *_BYTES, *_NAMES, *_OTHERS)
-FAMILIES: dict[str, Family] = {"result-without-a-ticket": "measurement"}
 
 
 def try_input(attack: InputAttack, *, naive: bool) -> str:

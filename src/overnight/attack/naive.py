@@ -7,7 +7,7 @@ and the result is a file that stays open to whoever comes later.
 
 import importlib
 import json
-import pickle  # noqa: S403 - the shortcut that is shown
+import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path

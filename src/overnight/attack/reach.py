@@ -224,8 +224,7 @@ _RIGHTS = (
     _call(
         "ask-the-ring",
         "opens io_uring, whose requests no filter sees",
-        "file = libc.syscall(425, 8, ctypes.create_string_buffer(120))\n"
-        "    done(min(file, 0)); return 'a ring'",
+        "file = libc.syscall(425, 8, ctypes.create_string_buffer(120))\n    done(min(file, 0)); return 'a ring'",
     ),
     _call(
         "store-a-key",
@@ -280,8 +279,9 @@ _RIGHTS = (
         id="dodge-the-killer",
         family="host",
         tries="makes the kernel take the engine first when memory ends",
-        stopped_by="no capabilities, and Landlock",
+        stopped_by="Landlock",
         seen="a right is gained",
+        alone=LANDLOCK,
         body="open('/proc/self/oom_score_adj', 'w').write('0')\n"
         "    return open('/proc/self/oom_score_adj').read().strip() == '0' and 'it goes last'",
         proof="said",
@@ -305,7 +305,7 @@ _KEPT = Reach(
 
 ATTACKS: tuple[Reach, ...] = (*_FILES, *_LEAKS, *_PROCESSES, *_RIGHTS, _KEPT)
 
-PROGRAM = '''
+PROGRAM = """
 import ctypes, ctypes.util, json, os, signal, socket, struct, sys
 at = json.loads({settings!r})
 OWN = at["own"]
@@ -335,7 +335,7 @@ def tried(name):
     os.waitpid(child, 0)
     return said
 SAID = {{name: tried(name) for name in at["here"]}}
-'''
+"""
 
 
 def program(settings: str, attacks: tuple[Reach, ...]) -> str:

@@ -4,6 +4,7 @@ import importlib.machinery
 import importlib.util
 import marshal
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,9 +23,13 @@ _DAEMON = """
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
+        os.closerange(0, 3)
         os.execve(sys.executable, [MARK, "-S", "-c", {work!r}], {{}})
     os._exit(0)
 """
+
+
+_USUAL = Limits()
 
 
 class After(NamedTuple):
@@ -44,13 +49,22 @@ class TrainerAttack(Attack):
 
     source: str
     judge: Judge
-    limits: Limits = Limits()
+    limits: Limits = _USUAL
     slow: bool = False
     """Whether it takes seconds, because it plays on time."""
 
 
 def _left(after: After) -> str:
     return f"{len(after.left)} processes went on" if after.left else ""
+
+
+def _beating(after: After) -> str:
+    """A process that is never the same one is seen by what it goes on writing."""
+    beat = after.ran.folder / "out" / "beat"
+    first = beat.read_bytes() if beat.exists() else b""
+    time.sleep(0.3)
+    goes_on = beat.exists() and beat.read_bytes() != first
+    return _left(after) or ("it goes on writing" if goes_on else "")
 
 
 def _believed(after: After) -> str:
@@ -116,63 +130,155 @@ _LEFT: Seen = "something is left behind"
 _TREE = "the supervisor inherits every orphan and ends it; at T3 the end of its own processes"
 
 ATTACKS: tuple[TrainerAttack, ...] = (
-    _one("hidden-daemon", "leaves a daemon that hides where it comes from",
-         _DAEMON.format(work="import time; time.sleep(60)") + "time.sleep(0.3)\n", _TREE, _left, family="host", seen=_LEFT),
-    _one("many-processes", "starts sixty processes and leaves them",
-         "for _ in range(60):\n    if os.fork() == 0:\n"
-         "        os.setsid(); os.execve(sys.executable, [MARK, '-S', '-c', 'import time; time.sleep(60)'], {})\n"
-         "time.sleep(0.2)\n", _TREE, _left, family="host", seen=_LEFT, slow=True),
-    _one("outrun-the-killer", "forks and ends without a pause, so that no list of processes is ever right",
-         "until = time.monotonic() + 8\n"
-         "if os.fork() == 0:\n    os.setsid()\n"
-         "    while time.monotonic() < until:\n"
-         "        if os.fork(): os._exit(0)\n"
-         "        time.sleep(0.002)\n    os._exit(0)\n"
-         "time.sleep(0.2)\n", _TREE, _left, family="host", seen=_LEFT),
-    _one("overstay", "ignores the word to finish and goes on",
-         "signal.signal(15, signal.SIG_IGN)\nos.close(1); os.close(2)\ntime.sleep(600)\n",
-         "the supervisor's own clock, and a kill of everything", _overstayed,
-         limits=Limits(wall_seconds=1.0), slow=True),
-    _one("work-in-a-daemon", "does its work in a process that nobody counts",
-         "def burn():\n    while time.process_time() < 0.7: pass\n"
-         "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        burn()\n        (out / 'burnt').touch()\n"
-         "        os._exit(0)\n    os._exit(0)\n"
-         "os.wait()\nwhile not (out / 'burnt').exists(): time.sleep(0.02)\ntime.sleep(0.1)\n"
-         "(out / 'metrics.jsonl').write_text('{\"env_steps\": 1, \"cpu_seconds\": 0.01}\\n')\n",
-         "the processor time of the whole family", _unbilled),
-    _one("turn-back-the-clock", "exchanges its clock and reports that no time has passed",
-         "time.monotonic = time.time = time.perf_counter = lambda: 0.0\ntime.sleep(0.7)\n"
-         "(out / 'metrics.jsonl').write_text('{\"env_steps\": 1, \"wall_seconds\": 0.0}\\n')\n",
-         "the supervisor's own clock", _untimed),
-    _one("more-steps", "trains for more steps than it was given, and reports them",
-         "(out / 'metrics.jsonl').write_text('{\"env_steps\": 5000}\\n')\n", "reported steps against the budget",
-         _believed),
-    _one("one-endless-file", "fills the disk with one file",
-         "with open(out / 'big', 'wb') as file: file.truncate(10**9)\n", "a limit on the size of a file", _believed,
-         family="host"),
-    _one("many-files", "fills the disk with many files",
-         "for n in range(40):\n    (out / str(n)).write_bytes(bytes(1_000_000))\n    time.sleep(0.06)\n",
-         "the supervisor counts what lies in its folders", _believed, family="host"),
-    _one("fill-the-home", "fills the disk where it is not looked for, in its home",
-         "for n in range(40):\n    (pathlib.Path(os.environ['HOME']) / f'fill-{n}').write_bytes(bytes(1_000_000))\n"
-         "    time.sleep(0.06)\n", "the supervisor counts what lies in its folders", _believed, family="host"),
-    _one("files-without-a-name", "fills the disk with files that it has deleted and keeps open",
-         "kept = []\nfor n in range(40):\n    kept.append(open(out / 'gone', 'wb'))\n    os.unlink(out / 'gone')\n"
-         "    kept[-1].write(bytes(1_000_000)); kept[-1].flush()\n    time.sleep(0.06)\n",
-         "the supervisor counts deleted files that are still open", _believed, family="host"),
-    _one("endless-output", "prints until the disk or the memory of whoever reads is full",
-         "for _ in range(20): sys.stdout.write('y' * 1_000_000)\n", "a log of bounded size", _flooded, family="host"),
-    _one("report-by-a-pipe", "reports through a pipe on which a reader would wait for ever",
-         "os.mkfifo(out / 'metrics.jsonl')\n", "files are opened without waiting",
-         lambda after: "" if after.ran.ended and after.ran.real_seconds < 15 else "the reader waits", naive=False),
-    _one("drive-the-terminal", "ends with words that drive the terminal of whoever reads them",
-         "sys.exit('\\x1b]0;owned\\x07\\x1b[2J\\u202eevil')\n", "only what can be seen is told", _spoken,
-         family="host", seen="a process is harmed"),
-    _one("poisoned-bytecode", "hides code in a compiled file beside a harmless source",
-         "sys.path.insert(0, '.')\nimport harmless\n",
-         "compiled files are made anew and never believed", _poisoned, family="files", seen="a host file is changed",
-         limits=Limits(files={"harmless.py": b"value = 1\n", _CACHE: poisoned_bytecode()})),
-    _one("kill-the-supervisor", "kills the process that watches it",
-         "os.kill(os.getppid(), 9)\ntime.sleep(2)\n", "Landlock at T2, processes of its own at T3", _bereft,
-         family="host", seen="a process is harmed", naive=False, alone={"T2": "landlock"}),
+    _one(
+        "hidden-daemon",
+        "leaves a daemon that hides where it comes from",
+        _DAEMON.format(work="import time; time.sleep(60)") + "time.sleep(0.3)\n",
+        _TREE,
+        _left,
+        family="host",
+        seen=_LEFT,
+    ),
+    _one(
+        "many-processes",
+        "starts sixty processes and leaves them",
+        "for _ in range(60):\n    if os.fork() == 0:\n"
+        "        os.setsid(); os.closerange(0, 3)\n"
+        "        os.execve(sys.executable, [MARK, '-S', '-c', 'import time; time.sleep(60)'], {})\n"
+        "time.sleep(0.2)\n",
+        _TREE,
+        _left,
+        family="host",
+        seen=_LEFT,
+        slow=True,
+    ),
+    _one(
+        "outrun-the-killer",
+        "forks and ends without a pause, so that no list of processes is ever right",
+        "until = time.monotonic() + 8\n"
+        "if os.fork() == 0:\n    os.setsid(); os.closerange(0, 3)\n"
+        "    while time.monotonic() < until:\n"
+        "        if os.fork(): os._exit(0)\n"
+        "        time.sleep(0.002)\n        (out / 'beat').write_text(str(time.monotonic()))\n    os._exit(0)\n"
+        "time.sleep(0.2)\n",
+        _TREE,
+        _beating,
+        family="host",
+        seen=_LEFT,
+    ),
+    _one(
+        "overstay",
+        "ignores the word to finish and goes on",
+        "signal.signal(15, signal.SIG_IGN)\nos.close(1); os.close(2)\ntime.sleep(600)\n",
+        "the supervisor's own clock, and a kill of everything",
+        _overstayed,
+        limits=Limits(wall_seconds=1.0),
+        slow=True,
+    ),
+    _one(
+        "work-in-a-daemon",
+        "does its work in a process that nobody counts",
+        "def burn():\n    while time.process_time() < 0.7: pass\n"
+        "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        burn()\n        (out / 'burnt').touch()\n"
+        "        os._exit(0)\n    os._exit(0)\n"
+        "os.wait()\nwhile not (out / 'burnt').exists(): time.sleep(0.02)\ntime.sleep(0.1)\n"
+        "(out / 'metrics.jsonl').write_text('{\"env_steps\": 1, \"cpu_seconds\": 0.01}\\n')\n",
+        "the processor time of the whole family",
+        _unbilled,
+    ),
+    _one(
+        "turn-back-the-clock",
+        "exchanges its clock and reports that no time has passed",
+        "time.monotonic = time.time = time.perf_counter = lambda: 0.0\ntime.sleep(0.7)\n"
+        "(out / 'metrics.jsonl').write_text('{\"env_steps\": 1, \"wall_seconds\": 0.0}\\n')\n",
+        "the supervisor's own clock",
+        _untimed,
+    ),
+    _one(
+        "more-steps",
+        "trains for more steps than it was given, and reports them",
+        "(out / 'metrics.jsonl').write_text('{\"env_steps\": 5000}\\n')\n",
+        "reported steps against the budget",
+        _believed,
+    ),
+    _one(
+        "one-endless-file",
+        "fills the disk with one file",
+        "with open(out / 'big', 'wb') as file: file.truncate(10**9)\n",
+        "a limit on the size of a file",
+        _believed,
+        family="host",
+    ),
+    _one(
+        "many-files",
+        "fills the disk with many files",
+        "for n in range(40):\n    (out / str(n)).write_bytes(bytes(1_000_000))\n    time.sleep(0.06)\n",
+        "the supervisor counts what lies in its folders",
+        _believed,
+        family="host",
+    ),
+    _one(
+        "fill-the-home",
+        "fills the disk where it is not looked for, in its home",
+        "for n in range(40):\n    (pathlib.Path(os.environ['HOME']) / f'fill-{n}').write_bytes(bytes(1_000_000))\n"
+        "    time.sleep(0.06)\n",
+        "the supervisor counts what lies in its folders",
+        _believed,
+        family="host",
+    ),
+    _one(
+        "files-without-a-name",
+        "fills the disk with files that it has deleted and keeps open",
+        "kept = []\nfor n in range(40):\n    kept.append(open(out / 'gone', 'wb'))\n    os.unlink(out / 'gone')\n"
+        "    kept[-1].write(bytes(1_000_000)); kept[-1].flush()\n    time.sleep(0.06)\n",
+        "the supervisor counts deleted files that are still open",
+        _believed,
+        family="host",
+    ),
+    _one(
+        "endless-output",
+        "prints until the disk or the memory of whoever reads is full",
+        "for _ in range(20): sys.stdout.write('y' * 1_000_000)\n",
+        "a log of bounded size",
+        _flooded,
+        family="host",
+    ),
+    _one(
+        "report-by-a-pipe",
+        "reports through a pipe on which a reader would wait for ever",
+        "os.mkfifo(out / 'metrics.jsonl')\n",
+        "files are opened without waiting",
+        lambda after: "" if after.ran.ended and after.ran.real_seconds < 15 else "the reader waits",
+        naive=False,
+    ),
+    _one(
+        "drive-the-terminal",
+        "ends with words that drive the terminal of whoever reads them",
+        "sys.exit('\\x1b]0;owned\\x07\\x1b[2J\\u202eevil')\n",
+        "only what can be seen is told",
+        _spoken,
+        family="host",
+        seen="a process is harmed",
+    ),
+    _one(
+        "poisoned-bytecode",
+        "hides code in a compiled file beside a harmless source",
+        "sys.path.insert(0, '.')\nimport harmless\n",
+        "compiled files are made anew and never believed",
+        _poisoned,
+        family="files",
+        seen="a host file is changed",
+        limits=Limits(files={"harmless.py": b"value = 1\n", _CACHE: poisoned_bytecode()}),
+    ),
+    _one(
+        "kill-the-supervisor",
+        "kills the process that watches it",
+        "os.kill(os.getppid(), 9)\ntime.sleep(2)\n",
+        "Landlock at T2, processes of its own at T3",
+        _bereft,
+        family="host",
+        seen="a process is harmed",
+        naive=False,
+        alone={"T2": "landlock"},
+    ),
 )

@@ -23,9 +23,11 @@ import resource
 import selectors
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +41,7 @@ from overnight.records.text import sentence
 from overnight.run.harvest import harvest
 from overnight.run.log import CappedLog
 from overnight.sandbox.bounds import Bounds, bounds_for, command_paths
-from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
+from overnight.sandbox.processes import descendants, die_with_parent, end_below, end_tree, inherit_orphans
 from overnight.sandbox.start import Child, exit_status, start
 
 _GRACE_SECONDS = 5.0
@@ -191,13 +193,18 @@ class Supervisor:
             return Ending(Outcome.OVER_BUDGET, f"It was still running after its hard limit of {job.wall_seconds:g} s.")
         if now >= self.next_disk_look:
             self.next_disk_look = now + 1.0
-            used = tree_bytes(self.out, limit=job.disk_bytes) + tree_bytes(self.folder / "tmp", limit=job.disk_bytes)
-            if used > job.disk_bytes:
+            if self._disk_bytes() > job.disk_bytes:
                 return Ending(Outcome.CRASHED, f"It wrote more than {job.disk_bytes:,} bytes.")
             self._look_for_metrics(now)
         if now - self.last_sign > job.silence_seconds:
             return Ending(Outcome.CRASHED, f"It gave no sign of life for {job.silence_seconds:g} s.")
         return None
+
+    def _disk_bytes(self) -> int:
+        """What lies in every folder that the trainer may write, and what it deleted and still holds open."""
+        limit = self.job.disk_bytes
+        used = sum(tree_bytes(self.folder / name, limit=limit) for name in ("out", "home", "tmp"))
+        return used + deleted_bytes(descendants(os.getpid()), self.folder.stat().st_dev)
 
     def _look_for_metrics(self, now: float) -> None:
         try:
@@ -300,6 +307,22 @@ def tree_bytes(folder: Path, *, limit: int) -> int:
                 if total > limit:
                     break
     return total
+
+
+def deleted_bytes(pids: Iterable[int], device: int) -> int:
+    """The size of files without a name that some processes hold open on one disk.
+
+    Does not: see a file that is only mapped, or the files of a process that hides from others of its user.
+    """
+    found: dict[int, int] = {}
+    for pid in pids:
+        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    how = entry.stat()
+                    if stat.S_ISREG(how.st_mode) and how.st_nlink == 0 and how.st_dev == device:
+                        found[how.st_ino] = how.st_blocks * 512
+    return sum(found.values())
 
 
 def main(argv: list[str]) -> int:
