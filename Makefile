@@ -70,7 +70,7 @@ learning: $(VENV)/.ready ## how well the trainers learn in a given time, five se
 	@$(BIN)/python benchmarks/learning.py
 
 soak: $(VENV)/.ready ## the long checks: many more crash states, kills and simulated studies
-	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate tests/flow tests/adversary/test_trainer_cheaters.py tests/sandbox/test_soak.py
+	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate tests/flow tests/attack tests/adversary/test_trainer_cheaters.py tests/sandbox/test_soak.py
 
 features: $(VENV)/.ready ## rows of the feature list: proved, refused, open
 	@$(BIN)/python tools/features.py --open

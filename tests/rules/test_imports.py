@@ -53,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checkup": NOUNS
     | {"__init__", "ports", "study", "admission", "room", "housekeeping", "isolation", "sandbox"}
     | STAGES,
+    "attack": GROUND | {"sandbox", "begin", "admission"} | STAGES,
     "cli": GROUND
     | STAGES
     | {"__init__", "begin", "admission", "trials", "loop", "adapters", "isolation"}
@@ -69,6 +70,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "evaluate": {"gymnasium", "numpy"},
     "decide": {"numpy"},
     "simulate": {"numpy"},
+    "attack": {"numpy", "gymnasium", "yaml"},  # what naive evaluators use, shown beside what we do
     "morning": {"numpy"},
     "report": {"numpy"},
     "play": {"numpy"},

@@ -29,9 +29,12 @@ MAY_ASK_THE_MACHINE = {
     "candidate/tree.py",  # git plumbing on the candidate store
     "begin.py",  # asks the installed packages about an environment
     "evaluate/measure.py",  # the referee
+    "attack/engine.py",  # the supervisor and the referee, on attacks of the gallery's own
+    "attack/ground.py",  # processes that are attacked
+    "attack/changes.py",  # git, for a small repository
     "checkup.py",  # asks what only an import can tell: JAX's devices, and whether an environment can be made
 }
-"""The modules that call the port's `run_process`. None of them can train."""
+"""The modules that call the port's `run_process`. None of them can train what a study proposes."""
 
 _OS_CALLS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "startfile"}
 _OS_PREFIXES = ("exec", "spawn")

@@ -1,0 +1,1 @@
+"""Attacks on evaluators: a gallery of our own, run against every tier by the engine's real parts."""
