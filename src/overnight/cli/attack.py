@@ -1,6 +1,5 @@
 """`overnight attack .`: what gets into your own evaluator."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,8 +12,8 @@ if TYPE_CHECKING:
 
 app = verb_app("Attack your own evaluator, in a throw-away copy.")
 _INSTEAD = (
-    "Overnight runs a candidate's policy in a process that the kernel holds, takes nothing from it but actions, and keeps "
-    "environment, hidden seeds, reward and sum to itself."
+    "Overnight runs a candidate's policy in a process that the kernel holds, takes nothing from it but actions, and "
+    "keeps environment, hidden seeds, reward and sum to itself."
 )
 
 
@@ -55,7 +54,11 @@ def attack(
 
     if list_attacks:
         rows = [(one.name, one.says) for one in catalogue()]
-        data([{"attack": name, "says": says} for name, says in rows], table(rows, header=("attack", "what it does")), as_json=as_json)
+        data(
+            [{"attack": name, "says": says} for name, says in rows],
+            table(rows, header=("attack", "what it does")),
+            as_json=as_json,
+        )
         return
     root = (folder / project).resolve()
     if not root.is_dir():
@@ -66,7 +69,9 @@ def attack(
     wish = Wish(shape=shape, evaluator=evaluator, candidate=candidate, metric=metric, lower=lower)
     progress, tried = Progress(), chosen(attacks)
     target = find(root, wish)
-    progress.say(f"{' '.join(target.command)} in {root.name}, shape {target.shape}; candidates edit {target.candidates[0]}.")
+    progress.say(
+        f"{' '.join(target.command)} in {root.name}, shape {target.shape}; candidates edit {target.candidates[0]}."
+    )
     siege = besiege(target, tried, Limits(seconds=seconds, timeout=timeout), progress.passing)
     progress.clear()
     data(_as_data(siege), _text(siege), as_json=as_json)
@@ -86,7 +91,10 @@ def _text(siege: "Siege") -> str:
         )
         for one in sorted(siege.outcomes, key=lambda one: not one.got_in)
     ]
-    lines = [table(rows, header=("attack", "", f"{siege.metric}: fake against honest", "let in by", "what stops it")), ""]
+    lines = [
+        table(rows, header=("attack", "", f"{siege.metric}: fake against honest", "let in by", "what stops it")),
+        "",
+    ]
     got = len(siege.holes())
     lines.append(
         f"{got} of {len(rows)} attacks got in, at tier {siege.tier}, in {siege.seconds:.0f} s. "

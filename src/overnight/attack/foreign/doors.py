@@ -52,7 +52,7 @@ def look_for_doors(target: Target, root: Path, seen: Scouted, metric: str) -> Do
     every = both.values()
     return Doors(
         lines=lines,
-        called=seen.calls > 0,
+        called=seen.is_called(),
         has={
             "gym": any(one.split(".")[0] in ("gymnasium", "gym") for facts in every for one in facts.imports),
             "time": any(facts.times for facts in every),
@@ -86,9 +86,7 @@ def _facts(root: Path, names: tuple[str, ...]) -> dict[str, Facts]:
     return found
 
 
-def _read_lines(
-    target: Target, evaluators: dict[str, Facts], both: dict[str, Facts], metric: str
-) -> dict[str, Line]:
+def _read_lines(target: Target, evaluators: dict[str, Facts], both: dict[str, Facts], metric: str) -> dict[str, Line]:
     """The lines that can be told from the text alone."""
     lines: dict[str, Line] = {}
     modules = {Path(name).stem for name in target.candidates}

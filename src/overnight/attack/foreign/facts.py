@@ -100,7 +100,9 @@ def _import(node: ast.Import | ast.ImportFrom, found: Facts) -> None:
 
 def _call(node: ast.Call, found: Facts) -> None:
     function = node.func
-    name = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    name = (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
     owner = function.value.id if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) else ""
     if name == "print" or (name in ("write", "info") and owner in ("", "logging", "logger", "log")):
         _print(node, found)

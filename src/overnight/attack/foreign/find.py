@@ -1,4 +1,4 @@
-"""Finding an evaluator in somebody's folder: which script prints the score, which files measure, which one a candidate edits.
+"""Finding an evaluator in a folder: which script prints the score, which files measure, which one a candidate edits.
 
 Files are read, never run. What cannot be told is asked for by name.
 """
@@ -18,7 +18,8 @@ _EVALUATOR = re.compile(
     r"eval|score|scoring|judge|referee|benchmark|bench|grade|harness|framework|prepare|measure|assess", re.IGNORECASE
 )
 _CANDIDATE = re.compile(
-    r"candidate|agent|polic|submission|solution|student|train|actor|controller|learner|model|player|brain", re.IGNORECASE
+    r"candidate|agent|polic|submission|solution|student|train|actor|controller|learner|model|player|brain",
+    re.IGNORECASE,
 )
 _METRIC = re.compile(r"score|return|reward|success|metric|accuracy|fitness|loss|win|regret|^$", re.IGNORECASE)
 _TEST = re.compile(r"^(test_.*|.*_test|conftest|setup|noxfile)\.py$")
@@ -65,10 +66,7 @@ class Code:
         here = Path(name).parent
         dots = len(module) - len(module.lstrip("."))
         parts = [part for part in module.lstrip(".").split(".") if part]
-        if dots:
-            starts = [here.joinpath(*[".."] * (dots - 1))]
-        else:
-            starts = [here, *here.parents, Path("src")]
+        starts = [here.joinpath(*[".."] * (dots - 1))] if dots else [here, *here.parents, Path("src")]
         for start in starts:
             inside = os.path.normpath(start.joinpath(*parts)) if parts else os.path.normpath(start)
             hits = [one for one in (f"{inside}.py", os.path.normpath(f"{inside}/__init__.py")) if one in self.facts]
@@ -214,7 +212,9 @@ def _sides(code: Code, name: str, wish: Wish) -> tuple[tuple[str, ...], tuple[st
         edited = [name]
     if not edited:
         edited = [one for one in below[1:] if one not in measuring] or [name]
-    evaluators = [one for one in measuring if one not in edited] or [one for one in below if one not in edited] or [name]
+    evaluators = (
+        [one for one in measuring if one not in edited] or [one for one in below if one not in edited] or [name]
+    )
     if name in below and name not in (*evaluators, *edited):
         evaluators.append(name)
     return tuple(evaluators), _first_is_whole(edited)

@@ -106,7 +106,7 @@ class Fight:
                 left.append(one.name)
                 continue
             self.tell(f"attack {number} of {len(applicable)}: {one.name}")
-            outcomes.append(self._attack(one, honest, doors, called=seen.calls > 0))
+            outcomes.append(self._attack(one, honest, doors, called=seen.is_called()))
         return Siege(
             target=replace(self.target, metric=honest.metric),
             tier=self.ground.tier,
@@ -165,7 +165,9 @@ class Fight:
     def _metric(self, ended: Ended) -> str:
         """The name of the score; a sentence where there is none."""
         if ended.status != 0:
-            hint = f"it ran in a copy at tier {self.ground.tier}, without network; try `--evaluator` with the whole command"
+            hint = (
+                f"it ran in a copy at tier {self.ground.tier}, without network; `--evaluator` takes the whole command"
+            )
             raise UserError(self._where(), f"gives no score without any attack: {ended.why()}", hint=hint)
         name = self.target.metric or metrics.choose(ended.output)
         if name is None or metrics.read(ended.output, name) is None:
@@ -242,7 +244,10 @@ class Fight:
             score=best,
             line=doors.line(attack.doors) if got_in else None,
             fix=attack.fix,
-            because=because or ("The score is better and the policy is the same." if got_in else "The score is no better."),
+            because=because
+            or (
+                "The evaluator reported a better score for the same candidate." if got_in else "The score is no better."
+            ),
         )
 
     def _is_in(self, score: float | None, honest: Honest) -> bool:
@@ -317,9 +322,11 @@ class Fight:
 
     def _notes(self, honest: Honest, seen: Scouted) -> Iterator[str]:
         if max(honest.scores) > min(honest.scores):
-            yield f"Honest runs scatter from {min(honest.scores):g} to {max(honest.scores):g}; only more than that counts."
-        if seen.calls == 0 and self.target.candidates[0].endswith(".py"):
-            yield "The evaluator never called a function of the candidate's file in the candidate's own process."
+            yield f"Honest runs scatter from {min(honest.scores):g} to {max(honest.scores):g}; more than that counts."
+        if seen.told and seen.calls == 0:
+            yield f"No other file calls a function of {self.target.candidates[0]}, so attacks on calls do not apply."
+        elif not seen.told and self.target.candidates[0].endswith(".py"):
+            yield f"{self.target.candidates[0]} could not report from where it runs; every attack was tried on it."
 
 
 def doors_of(told: object, work: Path) -> Scouted:
@@ -334,4 +341,5 @@ def doors_of(told: object, work: Path) -> Scouted:
         called=line_in(told.get("called"), work),
         printed=line_in(told.get("printed"), work),
         calls=calls if isinstance(calls, int) else 0,
+        told=True,
     )

@@ -42,17 +42,24 @@ class Line:
     number: int
 
     def __str__(self) -> str:
+        """As `file:line`."""
         return f"{self.path}:{self.number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scouted:
-    """What an honest candidate that looks around saw: where it was imported, called, and where the score was printed."""
+    """What an honest candidate saw that looks around: who imports it, who calls it, and who prints the score."""
 
     imported: Line | None = None
     called: Line | None = None
     printed: Line | None = None
     calls: int = 0
+    told: bool = False
+    """Whether it could tell anything: one that may write nowhere cannot."""
+
+    def is_called(self) -> bool:
+        """Whether the candidate's functions are called, as far as is known."""
+        return self.calls > 0 or not self.told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

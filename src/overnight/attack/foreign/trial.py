@@ -139,9 +139,7 @@ def _environment(ground: Ground) -> dict[str, str]:
     }
 
 
-def _listen(
-    process: "subprocess.Popen[bytes]", ends: tuple[int, int], until: float
-) -> tuple[tuple[str, str], bool]:
+def _listen(process: "subprocess.Popen[bytes]", ends: tuple[int, int], until: float) -> tuple[tuple[str, str], bool]:
     """Take what is printed until the run ends; False where the time was over first."""
     taken: dict[int, bytearray] = {end: bytearray() for end in ends}
     timely = True
