@@ -25,6 +25,7 @@ _METRIC = re.compile(r"score|return|reward|success|metric|accuracy|fitness|loss|
 _TEST = re.compile(r"^(test_.*|.*_test|conftest|setup|noxfile)\.py$")
 _MOST_FILES = 3000
 _MOST_BYTES = 1_000_000
+_SAVED = {".pkl", ".pickle", ".pt", ".pth", ".joblib"}
 DRIVER = "overnight_driver.py"
 HINT = "`--evaluator 'python evaluate.py' --candidate policy.py` names them, and `--shape` says how they fit together"
 
@@ -95,6 +96,12 @@ class Code:
                 elif one not in (".", "..") and _CANDIDATE.search(text) and (self.root / one).is_dir():
                     found += [path for path in self.facts if path.startswith(f"{one}/") and path not in found]
         return found
+
+    def saved(self, names: list[str]) -> list[str]:
+        """The saved policies that files name and unpickle."""
+        loading = [name for name in names if self.facts[name].loads is not None]
+        paths = {os.path.normpath(Path(name).parent / text) for name in loading for text in self.facts[name].strings}
+        return sorted(one for one in paths if Path(one).suffix in _SAVED and (self.root / one).is_file())
 
 
 def find(root: Path, wish: Wish) -> Target:
@@ -201,13 +208,14 @@ def _sides(code: Code, name: str, wish: Wish) -> tuple[tuple[str, ...], tuple[st
         rest = [one for one in below if one != given and Path(one).name != "__init__.py"]
         return tuple(sorted(rest, key=lambda one: not _measures(code, one))) or (name,), (given,)
     measuring = [one for one in below if _measures(code, one)]
-    if measuring and name not in measuring and not _CANDIDATE.search(Path(name).stem):
+    itself = code.facts[name].steps or code.facts[name].sb3 is not None
+    if (measuring or (itself and len(below) > 1)) and name not in measuring and not _CANDIDATE.search(Path(name).stem):
         measuring.append(name)
     edited = [one for one in below if one not in measuring and _is_edited(code, one, measuring)]
     for one in edited:  # grows while it is read: what a candidate's file imports is the candidate's, too
         edited += [more for more in code.imports[one] if more not in (*edited, *measuring)]
     if not edited:
-        edited = [one for one in code.named(name) if one not in measuring]
+        edited = [one for one in code.named(name) if one not in measuring] or code.saved(below)
     if not edited and name not in measuring:
         edited = [name]
     if not edited:

@@ -18,7 +18,7 @@ from pathlib import Path
 from overnight.records.tier import Tier
 from overnight.sandbox.bounds import bounds_for, command_paths
 from overnight.sandbox.processes import end_tree, inherit_orphans
-from overnight.sandbox.start import Child, exit_status, start
+from overnight.sandbox.start import Child, exit_status, start, user_for
 
 _MOST_OUTPUT = 2_000_000
 _MOST_FILE = 500_000_000
@@ -82,6 +82,9 @@ def run(ground: Ground, command: tuple[str, ...], *, cwd: str, seconds: float) -
     began = time.monotonic()
     inherit_orphans()
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+    if (user := user_for(bounds, ground.tier)) is not None:
+        for end in (out_end, err_end):  # as for anybody's own evaluator, its output belongs to who runs it
+            os.fchown(end, user, user)
     child = Child(
         command=words,
         cwd=os.path.normpath(ground.work / cwd),
