@@ -126,11 +126,12 @@ def test_a_function_without_a_script_is_attacked_through_a_driver(tmp_path: Path
 
 def test_evaluation_by_a_library_is_attacked_too(tmp_path: Path) -> None:
     body = STEP_LOOP.replace("choose(obs)", "model.predict(obs)[0]").replace("\n", "\n    ")
+    library = f"def evaluate_policy(model, env):\n    {body}\n    return total, 0.0\n"
     write(
         tmp_path,
         lib__stable_baselines3____init__="",
         lib__stable_baselines3__common____init__="",
-        lib__stable_baselines3__common__evaluation=f"def evaluate_policy(model, env):\n    {body}\n    return total, 0.0\n",
+        lib__stable_baselines3__common__evaluation=library,
         check="from stable_baselines3.common.evaluation import evaluate_policy\nfrom mine import Model\n"
         "mean_reward, std = evaluate_policy(Model(), None)\nprint(f'mean_reward:{mean_reward:.2f} +/- {std:.2f}')\n",
         mine="class Model:\n    def predict(self, obs):\n        return int(obs[2] > 0), None\n",

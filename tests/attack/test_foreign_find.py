@@ -6,6 +6,7 @@ import pytest
 
 from overnight.attack.foreign.find import DRIVER, Wish, find
 from overnight.errors import UserError
+from overnight.sandbox.bounds import bounds_for, command_paths
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "evaluators"
 NOTHING = Wish()
@@ -123,3 +124,7 @@ def test_packages_tests_and_tools_of_others_are_not_looked_into(tmp_path: Path) 
 def test_a_wish_that_cannot_be_met_is_one_sentence_with_a_hint(tmp_path: Path, wish: Wish, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         find(tmp_path, wish)
+
+
+def test_a_command_whose_program_lies_in_bin_does_not_open_the_whole_disk() -> None:
+    assert "/" not in bounds_for(command_paths(("/bin/env", "python"), "/bin:/usr/bin")).readable

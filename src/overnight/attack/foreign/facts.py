@@ -131,7 +131,10 @@ def _print(node: ast.Call, found: Facts) -> None:
             _joined(one, found)
         elif isinstance(one, ast.BinOp) and isinstance(one.left, ast.Constant):
             found.prints.setdefault(_name(str(one.left.value).split("%")[0]), node.lineno)
-        elif not isinstance(one, ast.Constant):
+        elif isinstance(one, ast.Constant):
+            if hit := re.match(r"([A-Za-z][\w./-]*)\s*[:=]\s*[-+.\d]", str(one.value)):
+                found.prints.setdefault(hit[1], node.lineno)
+        else:
             found.prints.setdefault("", node.lineno)
         for below in ast.walk(one):
             if isinstance(below, ast.Dict):

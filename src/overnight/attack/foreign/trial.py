@@ -9,6 +9,7 @@ Does not: hold the memory that a run takes; at tier T1 the files of the user sta
 import os
 import resource
 import selectors
+import shutil
 import subprocess
 import sys
 import time
@@ -73,10 +74,10 @@ class Ground:
 
 def run(ground: Ground, command: tuple[str, ...], *, cwd: str, seconds: float) -> Ended:
     """Run a command in the copy to its end, or end it."""
-    program = ground.python if command[0] in ("python", "python3") else command[0]
-    words = (program, *command[1:])
     (ground.home / "tmp").mkdir(parents=True, exist_ok=True)
     environment = _environment(ground)
+    program = ground.python if command[0] in ("python", "python3") else command[0]
+    words = (shutil.which(program, path=environment["PATH"]) or program, *command[1:])
     named = command_paths(words, environment["PATH"])
     bounds = bounds_for(named, writable=(str(ground.work), str(ground.home)), hidden=())
     began = time.monotonic()
