@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rl": {"guest"},
     "adapters": NOUNS | {"ports"},
     "isolation": NOUNS | {"sandbox"},
+    "attack": NOUNS | {"sandbox", "isolation"},
     "begin": NOUNS | {"__init__", "ports", "study", "isolation"} | STAGES,
     "admission": NOUNS | {"ports", "study"} | STAGES,
     "trials": NOUNS | {"ports", "study", "admission", "isolation"} | STAGES,
@@ -57,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": GROUND
     | STAGES
     | {"__init__", "begin", "admission", "trials", "loop", "adapters", "isolation"}
-    | {"room", "forecast", "housekeeping", "checkup", "simulate"}
+    | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack"}
     | MORNING,
     "taken": set(),
     "testing": NOUNS | {"ports"},

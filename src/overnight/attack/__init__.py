@@ -1,1 +1,1 @@
-"""Attacks on evaluators: a gallery of our own, run against every tier by the engine's real parts."""
+"""Attacks: small hostile candidates that must not raise a score, harm the host or leave anything behind."""

@@ -41,6 +41,7 @@ VERBS: dict[str, Verb] = {
     "reproduce": Verb("Morning", "reproduce", "Train a run again, and compare every episode with the record."),
     "compare": Verb("Morning", "compare", "Say whether the difference between two per-seed tables is real."),
     "check": Verb("Tools", "check", "Check one thing: a candidate, a contract, or any record's file."),
+    "attack": Verb("Tools", "attack", "Attack your own evaluator in a throw-away copy, and name its holes."),
     "simulate": Verb("Tools", "simulate", "Replay a decision rule where truth is known: choose runs and error level."),
     "ledger": Verb("Tools", "ledger", "Verify, show or follow the ledger."),
     "clean": Verb("Tools", "clean", "Free disk without losing evidence."),

@@ -80,7 +80,7 @@ def accelerators() -> tuple[str, ...]:
 def _interpreter(program: Path) -> Iterator[str]:
     """The folders of the Python that a program belongs to, with the packages that its `.pth` files name."""
     for prefix in (program.parent.parent, Path(os.path.realpath(program)).parent.parent):
-        if any(prefix.glob("lib/python3*")):
+        if prefix != Path("/") and any(prefix.glob("lib/python3*")):  # a program in /bin does not name the whole disk
             yield str(prefix)
             yield from _named(prefix)
         with suppress(OSError):

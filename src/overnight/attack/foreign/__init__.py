@@ -1,0 +1,1 @@
+"""The same attacks against somebody's own evaluator, in a throw-away copy."""
