@@ -35,7 +35,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "adapters": NOUNS | {"ports"},
     "isolation": NOUNS | {"sandbox"},
     "begin": NOUNS | {"__init__", "ports", "study", "isolation"} | STAGES,
-    "admission": NOUNS | {"ports", "study"} | STAGES,
+    "signatures": NOUNS | {"study"},
+    "approvals": NOUNS | {"ports", "study", "contract", "signatures"},
+    "admission": NOUNS | {"ports", "study", "signatures", "approvals"} | STAGES,
     "trials": NOUNS | {"ports", "study", "admission", "isolation"} | STAGES,
     "claims": NOUNS | {"study", "decide"},
     "audit": NOUNS | {"ports", "study"} | STAGES,
@@ -55,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | STAGES,
     "cli": GROUND
     | STAGES
-    | {"__init__", "begin", "admission", "trials", "loop", "adapters", "isolation"}
+    | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation"}
     | {"room", "forecast", "housekeeping", "checkup", "simulate"}
     | MORNING,
     "taken": set(),

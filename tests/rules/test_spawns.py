@@ -19,6 +19,7 @@ MAY_SPAWN = {
     "sandbox/start.py",  # trainers and policies, held at a tier, for the two modules that start them
     "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap
     "sandbox/probe.py",  # the canary that a tier must hold
+    "signatures.py",  # ssh-keygen, which signs approvals and checks their signatures
     "evaluate/policy_process.py",  # a candidate's own policy, on the other side of the trust line
 }
 """The modules that ask the operating system for a process. Only the supervisor can train."""

@@ -39,6 +39,8 @@ class CandidateState:
     """The contract under which the gate last said yes."""
     permitted_under: str | None = None
     """The contract under which a person approved this very candidate."""
+    permit: Data | None = None
+    """That approval as it stands in the ledger, with its signature."""
     refused: list[str] = field(default_factory=list)
     """What the gate said when it last said no."""
     runs: list[str] = field(default_factory=list)
