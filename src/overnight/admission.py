@@ -25,12 +25,13 @@ from overnight.gate.opening import may_launch, may_open
 from overnight.ports import Machine
 from overnight.records.approval import LoopEntry, Permit
 from overnight.records.candidate import Candidate
-from overnight.records.codec import decode, digest, dumps
+from overnight.records.codec import decode, digest, dumps, encode
 from overnight.records.contract import Clause, Contract, Plant
 from overnight.records.entry import Validation
 from overnight.records.lifecycle import Actor, State
 from overnight.records.proposal import Proposal
 from overnight.records.refusal import Reason, Refusal
+from overnight.records.text import lines
 from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
 from overnight.study.state import CandidateState, StudyState
@@ -122,6 +123,7 @@ class Drafting(NamedTuple):
 
 def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, how: Drafting) -> Candidate:
     """Pin an idea to a tree: a commit in the store, an entry, a ref, and files for people to read."""
+    decode(Proposal, encode(proposal), where="proposal")  # whoever made it: an idea that no record takes is none
     base = study.state.tip
     on = Ground(study.state.next_candidate(), base, digest(how.contract), study.machine.now(), how.plant)
     candidate = build(store, proposal, tree, on=on)
@@ -130,7 +132,8 @@ def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, h
     folder = study.at.candidate(candidate.id)
     make_folder(study.machine, folder)
     write_file(study.machine, folder / "candidate.json", dumps(candidate))
-    write_file(study.machine, folder / "change.diff", store.diff(store.tree_of(base), tree))
+    diff = store.diff(store.tree_of(base), tree).decode(errors="replace")
+    write_file(study.machine, folder / "change.diff", lines(diff).encode())
     return candidate
 
 
