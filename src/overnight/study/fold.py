@@ -284,7 +284,7 @@ def _measured(state: StudyState, data: Data, actor: str) -> None:
             raise Unlawful(f"The evidence on {data['run']} names another {key} than the run itself.")
     score = None if data["score"] is None else float(data["score"])
     guardrails = {text(name): float(value) for name, value in data["guardrails"].items()}
-    run.score, run.guardrails = score, guardrails
+    run.score, run.guardrails, run.quarantined = score, guardrails, text(data.get("quarantined", ""))
     run.evidence += 1
 
 

@@ -81,6 +81,8 @@ class RunState:
     """The last score; null where there is none."""
     guardrails: dict[str, float] = field(default_factory=dict)
     """The guarded measures of the last measurement."""
+    quarantined: str = ""
+    """Why a first measurement was set aside; empty where none was."""
     wall_seconds: float = 0.0
     """How long it took."""
 
