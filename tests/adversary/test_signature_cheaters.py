@@ -16,7 +16,8 @@ from overnight.records.contract import Clause
 from overnight.records.lifecycle import Actor
 from overnight.study.fold import apply
 from overnight.study.state import StudyState, Unlawful
-from scenes import TESTER, Scene, draft_cartpole, refused_in_ledger, said
+from overnight.study.study import read_state
+from scenes import MACHINE, TESTER, Scene, draft_cartpole, refused_in_ledger, said
 from signing import Desk, desk_in
 
 Forge = Callable[[dict[str, Any]], object]
@@ -198,6 +199,8 @@ def test_a_permit_that_nobody_signed_covers_no_candidate(drafted: Scene, desk: D
     with drafted.open() as study:
         admission.permit(study, "c-0001", desk.who())
     assert drafted.check("c-0001") == ()
+    derived = read_state(MACHINE, drafted.at)  # what `status` reads goes on from the derived file
+    assert derived.candidates["c-0001"].permit == drafted.entries("permitted")[-1]
 
 
 @pytest.mark.cheater("approvals")
