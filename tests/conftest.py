@@ -16,6 +16,7 @@ from scenes import Said, Scene, complete, draft_cartpole, draft_repository, scen
 settings.register_profile("overnight", deadline=None)  # a busy machine may be slow; speed is claimed elsewhere
 settings.load_profile("overnight")
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="overnight-keys-")  # seed keys of tests stay out of the home
+os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="overnight-config-")  # and so does the configuration
 
 
 @pytest.fixture(autouse=True)

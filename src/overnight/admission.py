@@ -6,118 +6,39 @@ every launch; the command line calls it for people.
 
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from overnight import signatures
+from overnight.approvals import Who, approve_clauses, give_permit, read_terms, standings
 from overnight.candidate.build import Ground, build, with_copy, with_params
 from overnight.candidate.copy import read_copy
 from overnight.candidate.tree import ABSENT, GITLINK, Store
-from overnight.contract import approve as approving
 from overnight.contract import trainers
-from overnight.contract.read import Reading, digests, read
+from overnight.contract.read import Reading
 from overnight.errors import LedgerDamaged, Refused, UserError, did_you_mean
 from overnight.gate.admit import admit, rules_digest
 from overnight.gate.case import Admission, Opening
 from overnight.gate.opening import may_launch, may_open
 from overnight.ports import Machine
-from overnight.records.approval import Approval, LoopEntry, Permit, Strength
+from overnight.records.approval import LoopEntry, Permit
 from overnight.records.candidate import Candidate
-from overnight.records.codec import decode, digest, dumps
-from overnight.records.contract import Clause, Contract, ContractLock, Plant
+from overnight.records.codec import decode, digest, dumps, encode
+from overnight.records.contract import Clause, Contract, Plant
 from overnight.records.entry import Validation
 from overnight.records.lifecycle import Actor, State
 from overnight.records.proposal import Proposal
 from overnight.records.refusal import Reason, Refusal
-from overnight.records.standing import ClauseStanding
+from overnight.records.text import lines
 from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
 from overnight.study.state import CandidateState, StudyState
 from overnight.study.study import Study, read_entry
 
+__all__ = ["Who", "approve_clauses", "read_terms", "standings"]  # whoever admits also reads and approves the terms
 _READ_BYTES = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Who:
-    """Who gives a word, and how."""
-
-    name: str
-    strength: Strength
-
-
-# The terms
-
-
-def read_terms(machine: Machine, at: StudyFolder) -> Reading:
-    """The contract of a study as it stands on disk."""
-    text = machine.read(str(at.contract))
-    if text is None:
-        raise UserError(str(at.contract), "does not exist", hint="`overnight init` drafts it")
-    return read(text, where=str(at.contract))
-
-
-def standings(reading: Reading, state: StudyState) -> tuple[ClauseStanding, ...]:
-    """Each of the eight approvals against the contract as it stands."""
-    return approving.standings(reading, state.approvals)
-
-
-def approve_clauses(study: Study, reading: Reading, clauses: Iterable[Clause], who: Who) -> tuple[Approval, ...]:
-    """Write one approval for each clause, and the readable copies beside the contract.
-
-    A clause that is unknown or wrong stops the whole call before anything is written.
-    """
-    wanted = tuple(clauses)
-    problems = [problem for clause in wanted if (problem := reading.problem(clause)) is not None]
-    if problems:
-        raise Refused(str(study.at.contract), problems, hint="`overnight contract check` lists what is missing")
-    now, given = digests(reading), []
-    weaker = [
-        clause for clause in wanted if _would_weaken(who.strength, study.state.approvals.get(clause), now[clause])
-    ]
-    if weaker:
-        says = f"{', '.join(weaker)} was approved by a person, and an unattended word cannot replace that."
-        raise Refused("overnight approve", (says,), hint="run `overnight approve` in a terminal")
-    for clause in wanted:
-        before = study.state.approvals.get(clause)
-        if before is not None and before["digest"] == now[clause] and not _stronger(who.strength, before):
-            continue
-        approval = approving.approval(
-            reading.clauses[clause], clause, approver=who.name, strength=who.strength, before=before
-        )
-        study.append(Actor.PERSON, approval)
-        write_file(study.machine, study.at.approvals / f"{_number(clause)}-{clause}.json", dumps(approval))
-        given.append(approval)
-    _write_lock(study, reading)
-    return tuple(given)
-
-
-_BY_STRENGTH = (Strength.UNATTENDED, Strength.TERMINAL, Strength.SIGNED)
-
-
-def _stronger(strength: Strength, before: Mapping[str, Any]) -> bool:
-    return _BY_STRENGTH.index(strength) > _BY_STRENGTH.index(Strength(before["strength"]))
-
-
-def _would_weaken(strength: Strength, before: Mapping[str, Any] | None, now: str) -> bool:
-    if before is None or before["digest"] == now or strength is not Strength.UNATTENDED:
-        return False
-    return Strength(before["strength"]) is not Strength.UNATTENDED
-
-
-def _number(clause: Clause) -> int:
-    return list(Clause).index(clause) + 1
-
-
-def _write_lock(study: Study, reading: Reading) -> None:
-    contract = reading.contract()
-    lock = ContractLock(
-        contract=digest(contract) if contract is not None else None,
-        clauses={str(clause): data["digest"] for clause, data in study.state.approvals.items()},
-    )
-    write_file(study.machine, study.at.lock, dumps(lock))
 
 
 # The word to enter
@@ -202,6 +123,7 @@ class Drafting(NamedTuple):
 
 def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, how: Drafting) -> Candidate:
     """Pin an idea to a tree: a commit in the store, an entry, a ref, and files for people to read."""
+    decode(Proposal, encode(proposal), where="proposal")  # whoever made it: an idea that no record takes is none
     base = study.state.tip
     on = Ground(study.state.next_candidate(), base, digest(how.contract), study.machine.now(), how.plant)
     candidate = build(store, proposal, tree, on=on)
@@ -210,7 +132,8 @@ def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, h
     folder = study.at.candidate(candidate.id)
     make_folder(study.machine, folder)
     write_file(study.machine, folder / "candidate.json", dumps(candidate))
-    write_file(study.machine, folder / "change.diff", store.diff(store.tree_of(base), tree))
+    diff = store.diff(store.tree_of(base), tree).decode(errors="replace")
+    write_file(study.machine, folder / "change.diff", lines(diff).encode())
     return candidate
 
 
@@ -245,13 +168,7 @@ def may_launch_now(study: Study) -> tuple[Reason, ...]:
 
 def permit(study: Study, name: str, who: Who) -> Permit:
     """Approve one candidate by itself, as its tree stands."""
-    one = find_candidate(study.state, name)
-    contract = read_terms(study.machine, study.at).contract()
-    if contract is None:
-        raise Refused(str(study.at.contract), ("The contract is not complete, so no candidate can be approved.",))
-    given = Permit(candidate=name, tree=one.tree, contract=digest(contract), approver=who.name, strength=who.strength)
-    study.append(Actor.PERSON, given)
-    return given
+    return give_permit(study, find_candidate(study.state, name), who)
 
 
 _NO_PROVENANCE = "There is no candidate {} in the ledger, so it has no provenance."
@@ -315,7 +232,7 @@ def _admission(study: Study, store: Store, one: CandidateState, case: Opening, c
         contract=contract,
         candidate=candidate,
         state=one.state,
-        permitted=one.permitted_under == case.digest,
+        permitted=one.permitted_under == case.digest and not signatures.permit_flaw(study.state, one),
         tip=study.state.tip,
         stored_commit=commit,
         stored_tree=tree,

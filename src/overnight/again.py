@@ -24,7 +24,7 @@ from overnight.records.run import Outcome, Run
 from overnight.run.launch import clear, exit_of, launch, sweep
 from overnight.study.artifacts import read_bytes
 from overnight.study.ledger import RawEntry, read_sound
-from overnight.trials import Bench, episode_seeds, lay_out
+from overnight.trials import Bench, lay_out
 
 LOOK_SECONDS = 0.1
 TELL_SECONDS = 10.0
@@ -92,7 +92,7 @@ def reproduce(bench: Bench, name: str, tell: Callable[[str], None]) -> Reproduct
     """Train one run again in a folder of its own, measure it, compare it, and note the result in the ledger."""
     run = _launched(bench, name)
     _check(bench, run)
-    before = _recorded(bench, name)
+    before = tuple(total for _, total in _recorded(bench, name))
     folder, began = bench.study.at.reproductions / name, time.monotonic()
     _remove(bench.launcher, folder)
     prepared = lay_out(bench, run, folder)
@@ -133,13 +133,13 @@ def _launched(bench: Bench, name: str) -> Run:
     return decode(Run, found[-1], where=f"ledger run {name}")
 
 
-def _recorded(bench: Bench, name: str) -> tuple[float, ...]:
-    """The return of each episode, from the artefact that the ledger names."""
+def _recorded(bench: Bench, name: str) -> tuple[tuple[int, float], ...]:
+    """The seed and the return of each episode, from the artefact that the ledger names."""
     found = [one["data"] for one in _entries(bench) if one["kind"] == "measured" and one["data"]["run"] == name]
     if not found or found[-1]["score"] is None:
         raise Refused(name, ("It was never measured, so there is nothing to compare with.",))
     data = json.loads(read_bytes(bench.study.machine, bench.study.at.objects, found[-1]["artefact"]))
-    return tuple(float(total) for _, total, _ in data["episodes"])
+    return tuple((int(seed), float(total)) for seed, total, _ in data["episodes"])
 
 
 def _entries(bench: Bench) -> list[RawEntry]:
@@ -156,7 +156,7 @@ def _measured(bench: Bench, name: str, folder: Path) -> tuple[tuple[float, ...],
         return (), "its supervisor is gone and left no word."
     if ended.outcome is not Outcome.COMPLETED:
         return (), ended.because
-    seeds = episode_seeds(bench, bench.study.state.runs[name])
+    seeds = tuple(seed for seed, _ in _recorded(bench, name))
     found: Measured = measure(bench.study.machine, bench.contract.task.env, folder, seeds)
     return tuple(total for _, total, _ in found.episodes), found.error
 

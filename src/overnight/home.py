@@ -24,6 +24,8 @@ from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import encode
 from overnight.records.contract import PARAMS_FILE, Contract
+from overnight.records.text import line
+from overnight.report.text import markdown
 from overnight.run.harvest import harvest
 from overnight.run.launch import exit_of
 from overnight.study.durable import make_folder, write_file
@@ -245,7 +247,7 @@ def _step(taking: Taking, idea: CandidateState) -> Step:
     said = claim_fields(taking)
     lead = "" if idea.id == whole else f"A part of {whole}: "
     message = (
-        f"{' '.join(idea.hypothesis.split())}\n\n{lead}{said['says']}\n\n"
+        f"{line(idea.hypothesis)}\n\n{lead}{said['says']}\n\n"
         f"Study: {source.called}\nCandidate: {idea.id}\nReproduce: {said['reproduce']}\n"
     )
     if source.contract.baseline.source_commit is not None:
@@ -318,7 +320,7 @@ def _write_pages(
         env=source.contract.task.env.id,
         says=claim_fields(taking)["says"],
         meaning=f"\n{MEANING}\n" if taking.claim is not None else "",
-        hypothesis=taking.candidate.hypothesis,
+        hypothesis=markdown(taking.candidate.hypothesis),
         mean=f"{mean:g}",
         files=_FILES[kind],
         reproduce=claim_fields(taking)["reproduce"],

@@ -18,6 +18,8 @@ from overnight.decide.screen import Pair, screen
 from overnight.decide.telling import decimals, told
 from overnight.records.decision import Decision, LoopDecision, Verdict
 from overnight.records.lifecycle import State
+from overnight.records.run import Outcome
+from overnight.records.text import sentence
 from overnight.study.state import CandidateState, RunState
 from overnight.trials import Bench, Phase, Wanted
 
@@ -46,8 +48,16 @@ def verdict(bench: Bench) -> Decision | None:
     """The verdict that the evidence allows now, or None when it allows none yet."""
     focus = in_focus(bench)
     if focus is None:
-        return _certified(bench)
-    return _controlled(bench, focus) if focus.plant else _screened(bench, focus)
+        found = _certified(bench)
+    else:
+        found = _controlled(bench, focus) if focus.plant else _screened(bench, focus)
+    return None if found is None else _with_doubts(bench, found)
+
+
+def _with_doubts(bench: Bench, found: Decision) -> Decision:
+    """The verdict, which also says which of its runs had a first measurement that nobody believed."""
+    twice = [says for run in found.evidence if (says := bench.study.state.runs[run].quarantined)]
+    return replace(found, because=sentence(" ".join((found.because, *twice)))) if twice else found
 
 
 def in_focus(bench: Bench) -> CandidateState | None:

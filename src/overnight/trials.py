@@ -17,8 +17,9 @@ from overnight.candidate.build import params_of
 from overnight.candidate.copy import write_copy
 from overnight.candidate.tree import Store
 from overnight.contract import trainers
+from overnight.decide.plausible import doubt, is_possible
 from overnight.errors import Refused
-from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, measure
+from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, measure_and_check
 from overnight.evaluate.seeds import Seeds, keys_folder
 from overnight.isolation import proven, tier_for
 from overnight.ports import Launcher
@@ -183,7 +184,14 @@ def _is_compared_with(one: Bench, candidate: str) -> bool:
 def _measure(one: Bench, name: str, run: RunState) -> None:
     """Ask the referee for the score of one run; a policy that cannot be measured is the candidate's crash."""
     folder, seeds = one.study.at.runs / name, episode_seeds(one, run)
-    found = _asked(one, name, folder, seeds)
+    found, why, aside = _asked(one, name, folder, seeds), "", None
+    if why := _doubt(one, run, found):
+        aside = keep(one.study.machine, one.study.at, found)
+        because = f"{name} was measured twice, the second time on fresh episodes: {why}."
+        one.study.append(Actor.ENGINE, Note(says=sentence(because)))
+        found = _asked(one, name, folder, one.seeds.other_episodes(_phase(run.phase), name, len(seeds)))
+        found = _believed(one, name, found)
+        why = sentence(because)
     artefact = keep(one.study.machine, one.study.at, found)
     evidence = Evidence(
         run=name,
@@ -197,10 +205,47 @@ def _measure(one: Bench, name: str, run: RunState) -> None:
         comparability=run.comparability,
         artefact=artefact,
         tier=found.tier,
+        repeated=found.repeated,
+        different=found.different,
+        quarantined=why,
+        set_aside=aside,
     )
     one.study.append(Actor.REFEREE, evidence)
     told = f"{evidence.score:.1f}" if evidence.score is not None else found.error
     one.passing(f"{run.candidate} seed {run.number + 1} ({run.phase}): {told}")
+
+
+def _doubt(one: Bench, run: RunState, found: Measured) -> str:
+    """Why a measurement does not count at once; empty where it does."""
+    if found.error:
+        return ""
+    if _is_not_repeatable(one, found):
+        return f"{found.different} of {found.repeated} episodes came out differently when they were played again"
+    runs = one.study.state.runs.values()
+    others = [other.score for other in runs if other.comparability == run.comparability and other.score is not None]
+    return doubt(one.contract.metric, found.score(), others)
+
+
+def _is_not_repeatable(one: Bench, found: Measured) -> bool:
+    return one.contract.evaluation.repeatable and found.differs == "policy"
+
+
+def _believed(one: Bench, name: str, found: Measured) -> Measured:
+    """A second measurement, or the error of a policy that is not to be believed after two."""
+    if found.error:
+        return found
+    says = hint = ""
+    if _is_not_repeatable(one, found):
+        says = "The policy does not play the same episode twice in the same way, in two measurements; none is believed."
+        hint = "a policy that draws random numbers needs `evaluation.repeatable: false` in the contract"
+    elif not is_possible(one.contract.metric, found.score()):
+        says = f"The score {found.score():.6g} is impossible by the contract, in two measurements; none is believed."
+        hint = "correct `metric.lowest` and `metric.highest` in the contract if such a score is possible"
+    if not says:
+        return found
+    if _is_compared_with(one, one.study.state.runs[name].candidate):
+        raise Refused(name, (says, "Others are compared with it, so nothing can be decided."), hint=hint)
+    return found._replace(error=says, episodes=())
 
 
 class Spent(Exception):
@@ -220,7 +265,7 @@ def _asked(one: Bench, name: str, folder: Path, seeds: Sequence[int]) -> Measure
     for _ in range(REFEREE_TRIES):
         sweep(folder)  # a policy's own children may have outlived a referee that was killed
         try:
-            return measure(one.study.machine, one.contract.task.env, folder, seeds, tier=tier)
+            return measure_and_check(one.study.machine, one.contract.task.env, folder, seeds, tier)
         except RefereeFailed as failed:
             machines_fault = failed.is_machines_fault
             because = sentence(f"{name} could not be measured and is asked again: {failed}")

@@ -19,6 +19,7 @@ from overnight.records.approval import Strength
 from overnight.records.contract import Clause
 from overnight.study.study import Study
 from scenes import TESTER, Said, Scene, at_terminal, clean_env, overnight
+from signing import Desk, desk_in
 
 Verb = Callable[..., Said]
 EIGHT = [str(clause) for clause in Clause]
@@ -430,3 +431,58 @@ def test_entering_itself_needs_no_process(cartpole: Scene) -> None:
     with Study.open(NoProcesses(), cartpole.at, doing="a test") as study:
         loop.enter(study, TESTER)
     assert len(cartpole.entries("entered")) == 1
+
+
+# A signature
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A user who asks for signatures, with one allowed signer."""
+    return desk_in(tmp_path / "desk", monkeypatch)
+
+
+def test_a_person_signs_all_eight_with_one_word_and_one_signature(drafted: Scene, desk: Desk) -> None:
+    seen = at_terminal("approve", "--key", str(desk.key("ada")), cwd=drafted.project)
+    assert (seen.code, seen.stderr) == (0, "")
+    assert strengths(drafted) == dict.fromkeys(EIGHT, "signed")
+    assert len({data["signature"] for data in drafted.entries("approved")}) == 1
+    assert set(drafted.standings().values()) == {"in force"}
+
+
+def test_without_the_word_nothing_is_signed(drafted: Scene, desk: Desk) -> None:
+    seen = at_terminal("approve", "--key", str(desk.key("ada")), cwd=drafted.project, types=lambda _: "no\n")
+    assert (seen.code, drafted.entries("approved")) == (3, [])
+
+
+def test_an_agent_cannot_sign(drafted: Scene, desk: Desk) -> None:
+    seen = at_terminal("approve", "--key", str(desk.key("ada")), cwd=drafted.project, env=clean_env(CLAUDECODE="1"))
+    assert (seen.code, "an agent cannot approve" in seen.stderr, drafted.entries("approved")) == (3, True, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        pytest.param(("--yes", "--sign"), 2, "`--yes` asks nobody, so there is nobody to sign", id="unattended"),
+        pytest.param(
+            ("--yes",), 3, "Your configuration asks for signed approvals, and this one is unattended", id="yes"
+        ),
+        pytest.param((), 3, "Your configuration asks for signed approvals", id="a word alone"),
+        pytest.param(("--key", "nowhere"), 2, "is not a key file", id="no such key"),
+        pytest.param(("--sign",), 2, "holds none of the usual keys", id="no key at all"),
+    ],
+)
+def test_what_cannot_be_signed_is_refused_before_anything_is_written(
+    drafted: Scene, desk: Desk, words: tuple[str, ...], code: int, says: str
+) -> None:
+    seen = overnight("approve", *words, cwd=drafted.project, env=clean_env(HOME=str(desk.folder)))
+    assert (seen.returncode, says in seen.stderr, drafted.entries("approved")) == (code, True, [])
+
+
+def test_a_signed_study_is_extended_by_a_signature(drafted: Scene, desk: Desk) -> None:
+    drafted.approve(who=desk.who())
+    weak = at_terminal("extend", "--hours", "1", cwd=drafted.project)
+    assert (weak.code, "asks for signed approvals" in weak.stderr) == (3, True)
+    seen = at_terminal("extend", "--hours", "1", "--key", str(desk.key("ada")), cwd=drafted.project)
+    assert (seen.code, "Approved (signed): budget." in seen.stdout) == (0, True)
+    assert set(drafted.standings().values()) == {"in force"}

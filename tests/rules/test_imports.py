@@ -34,9 +34,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rl": {"guest"},
     "adapters": NOUNS | {"ports"},
     "isolation": NOUNS | {"sandbox"},
-    "attack": NOUNS | {"sandbox", "isolation"},
     "begin": NOUNS | {"__init__", "ports", "study", "isolation"} | STAGES,
-    "admission": NOUNS | {"ports", "study"} | STAGES,
+    "signatures": NOUNS | {"study"},
+    "approvals": NOUNS | {"ports", "study", "contract", "signatures"},
+    "admission": NOUNS | {"ports", "study", "signatures", "approvals"} | STAGES,
     "trials": NOUNS | {"ports", "study", "admission", "isolation"} | STAGES,
     "claims": NOUNS | {"study", "decide"},
     "audit": NOUNS | {"ports", "study"} | STAGES,
@@ -54,10 +55,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checkup": NOUNS
     | {"__init__", "ports", "study", "admission", "room", "housekeeping", "isolation", "sandbox"}
     | STAGES,
-    "attack": GROUND | {"sandbox", "begin", "admission"} | STAGES,
+    "attack": GROUND | {"sandbox", "isolation", "begin", "admission"} | STAGES,
     "cli": GROUND
     | STAGES
-    | {"__init__", "begin", "admission", "trials", "loop", "adapters", "isolation"}
+    | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation"}
     | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack"}
     | MORNING,
     "taken": set(),

@@ -22,6 +22,7 @@ MAY_SPAWN = {
     "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap
     "sandbox/probe.py",  # the canary that a tier must hold
     "attack/foreign/trial.py",  # somebody's own evaluator, in a throw-away copy, held at a tier
+    "signatures.py",  # ssh-keygen, which signs approvals and checks their signatures
     "evaluate/policy_process.py",  # a candidate's own policy, on the other side of the trust line
 }
 """The modules that ask the operating system for a process. Only the supervisor can train."""

@@ -1,14 +1,15 @@
 """`overnight approve`: read the terms on one screen, and give one word for all of them."""
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from overnight.cli.options import HERE, Dir, Json, active, login, verb_app
+from overnight.cli.options import HERE, Dir, Json, Key, Sign, active, login, verb_app
 from overnight.cli.output import data, say
 
 if TYPE_CHECKING:
+    from overnight.admission import Who
     from overnight.contract.read import Reading
     from overnight.ports import Machine
     from overnight.records.approval import Strength
@@ -26,6 +27,8 @@ def approve(
     yes: Annotated[
         bool, typer.Option("--yes", help="Approve unattended: only for a built-in trainer on plain parameters.")
     ] = False,
+    sign: Sign = False,
+    key: Key = None,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -35,20 +38,24 @@ def approve(
     agent. `--yes` asks nobody; it is recorded as unattended, and is refused for anything that brings code
     or uses the network. Editing an approved clause later voids exactly that approval.
 
-    Examples: `overnight approve`, `overnight approve budget metric`, `overnight approve c-0007`
+    `--sign` asks the same, and then signs what was shown with your SSH key, so that the approval proves who gave
+    it. Every gate checks the signature against the allowed signers of your own configuration.
+
+    Examples: `overnight approve`, `overnight approve budget metric`, `overnight approve c-0007`,
+    `overnight approve --sign --key ~/.ssh/id_ed25519`
     """
-    from overnight.admission import Who, approve_clauses, permit, read_terms
+    from overnight.admission import approve_clauses, permit, read_terms
     from overnight.contract.screen import screen
     from overnight.study.study import Study
 
     machine, at = active(folder)
-    reading = read_terms(machine, at)
+    reading, how = read_terms(machine, at), How(yes, sign or key is not None, key)
     if names and len(names) == 1 and names[0].startswith("c-"):
-        strength = word_for(reading, _candidate_page(machine, at, names[0]), yes=yes)
+        who = word_for(reading, _candidate_page(machine, at, names[0]), how)
         with Study.open(machine, at, doing="overnight approve") as study:
-            given = permit(study, names[0], Who(login(), strength))
+            given = permit(study, names[0], who)
         data(
-            {"permitted": given.candidate, "strength": str(strength)},
+            {"permitted": given.candidate, "strength": str(who.strength)},
             f"{given.candidate} is approved.",
             as_json=as_json,
         )
@@ -62,13 +69,13 @@ def approve(
     lines = [f"{at.task.name}/{at.name}", ""]
     lines += [f"{heading}\n    {sentence}" for heading, sentence in screen(contract)] if contract is not None else []
     lines += ["", f"Approving: {', '.join(clauses)}"]
-    strength = word_for(reading, "\n".join(lines), yes=yes)
+    who = word_for(reading, "\n".join(lines), how)
     with Study.open(machine, at, doing="overnight approve") as study:
         _check_unchanged(reading, read_terms(machine, at))
-        approvals = approve_clauses(study, reading, clauses, Who(login(), strength))
+        approvals = approve_clauses(study, reading, clauses, who)
     told = [str(one.clause) for one in approvals]
-    text = f"Approved ({strength}): {', '.join(told)}." if told else "Everything was approved already."
-    data({"approved": told, "strength": str(strength)}, text, as_json=as_json)
+    text = f"Approved ({who.strength}): {', '.join(told)}." if told else "Everything was approved already."
+    data({"approved": told, "strength": str(who.strength)}, text, as_json=as_json)
 
 
 def approve_unattended(machine: "Machine", at: "StudyFolder") -> list[str]:
@@ -125,17 +132,34 @@ def _stop(where: str, problem: str, *, hint: str) -> None:
     raise Refused(where, (problem,), hint=hint or "`overnight contract check` lists what is missing")
 
 
-def word_for(reading: "Reading", page: str, *, yes: bool) -> "Strength":
+class How(NamedTuple):
+    """How the command line asks for the word to be given."""
+
+    yes: bool
+    """Unattended."""
+    sign: bool = False
+    """With a signature."""
+    key: str | None = None
+    """By this key."""
+
+
+def word_for(reading: "Reading", page: str, how: How) -> "Who":
     """Get the word, in the way that the command line asks for, or refuse."""
+    from overnight.admission import Who
     from overnight.cli.terminal import confirm_on_terminal
     from overnight.contract.approve import agent_host
-    from overnight.errors import Refused
+    from overnight.errors import Refused, UserError
     from overnight.records.approval import Strength
+    from overnight.signatures import key_for, settings
 
-    if yes:
+    if how.yes and how.sign:
+        raise UserError(
+            "overnight approve", "`--yes` asks nobody, so there is nobody to sign", hint="leave one of them out"
+        )
+    if how.yes:
         strength = _unattended(reading)
         say(page)
-        return strength
+        return Who(login(), strength)
     host = agent_host(os.environ)
     if host is not None:
         raise Refused(
@@ -143,9 +167,16 @@ def word_for(reading: "Reading", page: str, *, yes: bool) -> "Strength":
             (f"This runs inside {host}, and an agent cannot approve; no signature was given.",),
             hint="run `overnight approve` in a terminal of your own",
         )
+    if not how.sign and settings().require_signature:
+        raise Refused(
+            "overnight approve",
+            ("Your configuration asks for signed approvals.",),
+            hint="`overnight approve --sign` signs with your SSH key",
+        )
+    key = key_for(how.key) if how.sign else None
     if not confirm_on_terminal(page):
         raise Refused("overnight approve", ("The word was not typed, so nothing is approved.",))
-    return Strength.TERMINAL
+    return Who(login(), Strength.SIGNED if key is not None else Strength.TERMINAL, key)
 
 
 def _unattended(reading: "Reading") -> "Strength":

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overnight.cli.options import HERE, Dir, Json, active, login, verb_app
+from overnight.cli.options import HERE, Dir, Json, Key, Sign, active, verb_app
 from overnight.cli.output import data
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def extend(
     yes: Annotated[
         bool, typer.Option("--yes", help="Approve unattended, where `overnight approve --yes` may.")
     ] = False,
+    sign: Sign = False,
+    key: Key = None,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -35,8 +37,8 @@ def extend(
 
     Examples: `overnight extend --hours 4`, `overnight extend --runs 200 --candidates 50`
     """
-    from overnight.admission import Who, read_terms
-    from overnight.cli.approve import word_for
+    from overnight.admission import read_terms
+    from overnight.cli.approve import How, word_for
     from overnight.contract.extend import More, extended, raises
     from overnight.contract.read import read
     from overnight.study.study import Study
@@ -49,12 +51,17 @@ def extend(
     after = read(text, where=str(at.contract))
     clauses = tuple(dict.fromkeys(one.clause for one in found))
     lines = [f"{at.task.name}/{at.name}: more of the same", "", *(f"    {one.told()}" for one in found)]
-    strength = word_for(_sound(after, clauses), "\n".join([*lines, "", f"Approving: {', '.join(clauses)}"]), yes=yes)
+    how, page = How(yes, sign or key is not None, key), "\n".join([*lines, "", f"Approving: {', '.join(clauses)}"])
+    who = word_for(_sound(after, clauses), page, how)
     with Study.open(machine, at, doing="overnight extend") as study:
-        _write(study, (old, text.encode()), clauses, Who(login(), strength))
+        _write(study, (old, text.encode()), clauses, who)
     told = [{"key": ".".join((one.clause, *one.keys)), "before": one.old, "after": one.new} for one in found]
-    says = [f"Approved ({strength}): {', '.join(clauses)}.", *(one.told() for one in found), "next: overnight start"]
-    data({"raised": told, "strength": str(strength), "next": "overnight start"}, "\n".join(says), as_json=as_json)
+    says = [
+        f"Approved ({who.strength}): {', '.join(clauses)}.",
+        *(one.told() for one in found),
+        "next: overnight start",
+    ]
+    data({"raised": told, "strength": str(who.strength), "next": "overnight start"}, "\n".join(says), as_json=as_json)
 
 
 def _in_force(study: "Study", reading: "Reading") -> "Contract":

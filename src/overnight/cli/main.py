@@ -144,7 +144,8 @@ def help_page() -> str:
 
 
 def _tell(error: OvernightError, *, as_json: bool) -> None:
-    from overnight.cli.output import plain
+    from overnight.cli.output import shown
+    from overnight.records.text import line, lines
 
     says = getattr(error, "says", None)
     if as_json:
@@ -153,14 +154,15 @@ def _tell(error: OvernightError, *, as_json: bool) -> None:
         told = {"where": error.where, "what": error.what, "hint": error.hint, "exit_code": error.exit_code}
         if says is not None:
             told["reasons"] = list(says)
-        sys.stdout.write(json.dumps({"error": told}) + "\n")
+        sys.stdout.write(json.dumps({"error": shown(told)}) + "\n")
     word = "refused" if error.exit_code == 3 else "error"
     if says is not None and len(says) > 1:
-        sys.stderr.write(f"{word}: {plain(error.where)}:\n" + "".join(f"  - {plain(one)}\n" for one in says))
+        reasons = "\n".join(f"  - {line(one)}" for one in says)
+        sys.stderr.write(f"{word}: {line(error.where)}:\n{lines(reasons)}\n")
     else:
-        sys.stderr.write(f"{word}: {plain(str(error))}\n")
+        sys.stderr.write(f"{word}: {lines(str(error))}\n")
     if error.hint:
-        sys.stderr.write(f"\nhint: {plain(error.hint)}\n")
+        sys.stderr.write(f"\nhint: {line(error.hint)}\n")
 
 
 if __name__ == "__main__":

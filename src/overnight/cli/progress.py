@@ -4,7 +4,8 @@ import shutil
 import sys
 import time
 
-from overnight.cli.output import plain, say
+from overnight.cli.output import say
+from overnight.records.text import line
 
 _BLINK_SECONDS = 0.2
 _QUIET_SECONDS = 60.0
@@ -32,7 +33,7 @@ class Progress:
         self._last = now
         if self._terminal:
             width = shutil.get_terminal_size().columns - 1
-            sys.stderr.write(f"\r\x1b[K{plain(text)[:width]}")
+            sys.stderr.write(f"\r\x1b[K{line(text)[:width]}")
             sys.stderr.flush()
             self._shown = True
         else:

@@ -192,13 +192,14 @@ def _morning(why: str, facts: "Facts", at: "StudyFolder") -> Iterator[str]:
 
 def _hand_off(machine: "Machine", at: "StudyFolder", why: str, facts: "Facts") -> None:
     """Leave a page from which anybody can go on, without having been here."""
+    from overnight.report.text import code_span, markdown
     from overnight.study.durable import write_file
 
-    claim = facts.claims[0].sentence if facts.claims else "Nothing was certified."
-    steps = "\n".join(f"- {one.says} `{one.command}`" for one in facts.next_commands)
+    claim = markdown(facts.claims[0].sentence) if facts.claims else "Nothing was certified."
+    steps = "\n".join(f"- {markdown(one.says)} {code_span(one.command, 2000)}" for one in facts.next_commands)
     lines = (
         f"# {facts.task}/{facts.study}: the loop has ended",
-        why,
+        markdown(why),
         claim,
         f"{facts.night.runs} runs, {facts.night.candidates} candidates, ledger head `{facts.ledger_head}`.",
         "`overnight start` goes on from here: nothing has to be told again. What can be done next:",

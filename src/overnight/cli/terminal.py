@@ -8,8 +8,8 @@ import os
 import secrets
 from collections.abc import Mapping
 
-from overnight.cli.output import plain
 from overnight.errors import Refused
+from overnight.records.text import lines
 
 _WORDS = """
 amber anchor apple autumn basil beacon birch bramble bridge candle canyon cedar cinder clover cobalt copper coral cotton
@@ -43,8 +43,7 @@ def confirm_on_terminal(page: str) -> bool:
             hint="run it in a terminal; for a built-in trainer on plain parameters, `--yes` approves unattended",
         ) from error
     with os.fdopen(terminal, "r+b", buffering=0) as tty:
-        lines = "\n".join(plain(line) for line in page.split("\n"))
-        tty.write(f"{lines}\n\nType {word} to approve, anything else to leave it: ".encode())
+        tty.write(f"{lines(page)}\n\nType {word} to approve, anything else to leave it: ".encode())
         answer = bytearray()
         while not answer.endswith(b"\n") and len(answer) < 1000 and (byte := tty.read(1)):
             answer += byte

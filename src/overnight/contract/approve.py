@@ -5,7 +5,7 @@ one. What is recorded is how the word was given; only a signature proves by whom
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from overnight.contract.read import Reading, digests
 from overnight.records.approval import Approval, Strength
@@ -37,10 +37,23 @@ def agent_host(env: Mapping[str, str]) -> str | None:
     return next((host for name, host in AGENT_HOSTS.items() if env.get(name)), None)
 
 
-def standings(reading: Reading, approvals: Mapping[Clause, Mapping[str, Any]]) -> tuple[ClauseStanding, ...]:
-    """Compare the contract as it stands with what was approved, clause by clause."""
+def standings(
+    reading: Reading, approvals: Mapping[Clause, Mapping[str, Any]], flaws: Mapping[Clause, str]
+) -> tuple[ClauseStanding, ...]:
+    """Compare the contract as it stands with what was approved, clause by clause.
+
+    `flaws` says of each approval what is wrong with its signature, where it needs one.
+    """
     now = digests(reading)
-    return tuple(_standing(clause, now.get(clause), reading, approvals.get(clause)) for clause in Clause)
+    found = [_standing(clause, now.get(clause), reading, approvals.get(clause)) for clause in Clause]
+    return tuple(_proven(one, flaws.get(one.clause, "")) for one in found)
+
+
+def _proven(one: ClauseStanding, flaw: str) -> ClauseStanding:
+    if not flaw or one.standing is not Standing.IN_FORCE:
+        return one
+    says = f"The approval of the {CALLED[one.clause]} (`{one.clause}`) does not count. {flaw}"
+    return ClauseStanding(one.clause, Standing.UNPROVEN, says)
 
 
 def _standing(clause: Clause, now: str | None, reading: Reading, approval: Mapping[str, Any] | None) -> ClauseStanding:
@@ -56,12 +69,20 @@ def _standing(clause: Clause, now: str | None, reading: Reading, approval: Mappi
     return ClauseStanding(clause, Standing.IN_FORCE, f"The {called} is approved by {who} ({strength}).")
 
 
+class Given(NamedTuple):
+    """A word as it was given, with the signed text and the signature where there is one."""
+
+    approver: str
+    strength: Strength
+    signed: str | None = None
+    signature: str | None = None
+
+
 def approval(
     contract_clause: object,
     clause: Clause,
     *,
-    approver: str,
-    strength: Strength,
+    given: Given,
     before: Mapping[str, Any] | None,
 ) -> Approval:
     """Approve one clause as it stands, naming what it replaces."""
@@ -72,10 +93,29 @@ def approval(
         clause=clause,
         digest=digest(contract_clause),
         terms=terms,
-        approver=approver,
-        strength=strength,
+        approver=given.approver,
+        strength=given.strength,
         replaces=before["digest"] if before else None,
+        signed=given.signed,
+        signature=given.signature,
     )
+
+
+_BY_STRENGTH = (Strength.UNATTENDED, Strength.TERMINAL, Strength.SIGNED)
+
+
+def stronger(strength: Strength, before: Mapping[str, Any]) -> bool:
+    """Whether a word is stronger than the one that stands."""
+    return _rank(strength) > _rank(Strength(before["strength"]))
+
+
+def weakens(strength: Strength, before: Mapping[str, Any] | None, now: str) -> bool:
+    """Whether a word about changed text is weaker than the one that it would replace."""
+    return before is not None and before["digest"] != now and _rank(strength) < _rank(Strength(before["strength"]))
+
+
+def _rank(strength: Strength) -> int:
+    return _BY_STRENGTH.index(strength)
 
 
 def against_unattended(contract: Contract) -> tuple[Reason, ...]:

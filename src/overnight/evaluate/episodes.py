@@ -6,7 +6,7 @@ that it is finite.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -48,28 +48,45 @@ def make(spec: EnvSpec, *, render: bool = False) -> Any:  # noqa: ANN401 - Gymna
 
 def play(spec: EnvSpec, policy: Policy, seeds: Sequence[int], *, lanes: int) -> list[Episode]:
     """Play one episode for each seed, many at a time, and return them in the order of the seeds."""
-    environments = [make(spec) for _ in range(min(lanes, len(seeds)))]
+    environments = {lane: make(spec) for lane in range(min(lanes, len(seeds)))}
     try:
         found: list[Episode] = []
         for start in range(0, len(seeds), len(environments)):
-            found += _wave(spec, environments, policy, seeds[start : start + len(environments)])
+            wave = dict(enumerate(seeds[start : start + len(environments)]))
+            found += _wave(spec, environments, policy, wave, len(environments))
         return found
     finally:
-        for environment in environments:
+        for environment in environments.values():
             environment.close()
 
 
-def _wave(spec: EnvSpec, environments: list[Any], policy: Policy, seeds: Sequence[int]) -> list[Episode]:
-    lanes = len(environments)
-    shape, kind = environments[0].observation_space.shape, environments[0].observation_space.dtype
-    observations = np.zeros((lanes, *shape), kind)
-    for lane, seed in enumerate(seeds):
+def repeat(spec: EnvSpec, policy: Policy, seeds: Mapping[int, int], *, lanes: int) -> list[Episode]:
+    """Play some episodes of the first wave again, each in the lane that it had, with the other lanes idle.
+
+    The batch has the size that it had, and the environments are as new as they were, so a policy that
+    depends on nothing but its observations does exactly the same.
+    """
+    environments = {lane: make(spec) for lane in seeds}
+    try:
+        return _wave(spec, environments, policy, seeds, lanes)
+    finally:
+        for environment in environments.values():
+            environment.close()
+
+
+def _wave(
+    spec: EnvSpec, environments: Mapping[int, Any], policy: Policy, seeds: Mapping[int, int], lanes: int
+) -> list[Episode]:
+    """One episode in each lane that has a seed, all at once."""
+    space, actions_of = next((one.observation_space, one.action_space) for one in environments.values())
+    observations = np.zeros((lanes, *space.shape), space.dtype)
+    for lane, seed in seeds.items():
         observations[lane], _ = environments[lane].reset(seed=int(seed))
     totals, steps = np.zeros(lanes), np.zeros(lanes, int)
-    alive = np.arange(lanes) < len(seeds)
+    alive = np.isin(np.arange(lanes), list(seeds))
     reset = np.ones(lanes, bool)
     while alive.any():
-        actions = checked(policy(observations, reset), environments[0].action_space, lanes, clip=spec.clip_actions)
+        actions = checked(policy(observations, reset), actions_of, lanes, clip=spec.clip_actions)
         reset = np.zeros(lanes, bool)
         for lane in map(int, np.flatnonzero(alive)):
             observations[lane], reward, terminated, truncated, _ = environments[lane].step(actions[lane])
@@ -78,7 +95,7 @@ def _wave(spec: EnvSpec, environments: list[Any], policy: Policy, seeds: Sequenc
             alive[lane] = not (terminated or truncated)
     if not np.isfinite(totals).all():
         raise PolicyError("An episode under this policy gave a return that is not finite.")
-    return [Episode(int(seed), float(totals[lane]), int(steps[lane])) for lane, seed in enumerate(seeds)]
+    return [Episode(int(seed), float(totals[lane]), int(steps[lane])) for lane, seed in seeds.items()]
 
 
 def checked(actions: Any, space: Any, lanes: int, *, clip: bool) -> Any:  # noqa: ANN401 - whatever a policy returns

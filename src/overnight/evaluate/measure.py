@@ -20,6 +20,8 @@ from overnight.study.artifacts import store_bytes
 from overnight.study.layout import StudyFolder
 
 _LIMIT_SECONDS = 3600.0
+REPEATED_SHARE = 0.05
+"""So many of a measurement's episodes are played a second time, and at least one."""
 
 
 class Measured(NamedTuple):
@@ -31,6 +33,12 @@ class Measured(NamedTuple):
     """What the policy did wrong; empty when there is a score."""
     tier: Tier = "T1"
     """How strongly the policy was held."""
+    repeated: int = 0
+    """How many of the episodes were played a second time, to see whether the same comes of them."""
+    different: int = 0
+    """How many of those came out differently."""
+    differs: str = ""
+    """Whose doing that was: the `policy`'s, or the `environment`'s, which then differs without any policy."""
 
     def score(self) -> float:
         """The mean return."""
@@ -67,6 +75,13 @@ def measure(
     request |= {"seeds": list(seeds)} | ({"lanes": lanes} if lanes is not None else {})
     request |= {"tier": tier} if tier is not None else {}
     return _ask(machine, env, request)
+
+
+def measure_and_check(machine: Machine, env: EnvSpec, run_folder: Path, seeds: Sequence[int], tier: Tier) -> Measured:
+    """Measure a policy, and play some of its episodes again, chosen where nobody sees it, with the policy anew."""
+    repeat = max(round(len(seeds) * REPEATED_SHARE), 1)
+    about = {"policy": str(run_folder / "policy"), "run_folder": str(run_folder)}
+    return _ask(machine, env, {**about, "seeds": list(seeds), "tier": tier, "repeat": repeat})
 
 
 def is_code(run_folder: Path) -> bool:
@@ -142,4 +157,5 @@ def _read(text: bytes, wanted: int, ticket: str) -> Measured:
     found = tuple((int(seed), float(total), int(steps)) for seed, total, steps in result["episodes"])
     if len(found) != wanted:
         raise RefereeFailed("referee", f"it returned {len(found)} episodes, and {wanted} were asked for")
-    return Measured(found, "")
+    said = (result.get("repeated", 0), result.get("different", 0), result.get("differs", ""))
+    return Measured(found, "", repeated=int(said[0]), different=int(said[1]), differs=str(said[2]))

@@ -7,15 +7,17 @@ answers from another process.
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 import numpy as np
 
 from overnight.errors import OvernightError, UserError
 from overnight.evaluate import architectures, episodes
-from overnight.evaluate.episodes import Policy, PolicyError
+from overnight.evaluate.episodes import Episode, Policy, PolicyError
 from overnight.evaluate.policy_process import Folders, PolicyProcess
 from overnight.records.codec import decode
 from overnight.records.env import EnvSpec
@@ -31,20 +33,54 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     spec = decode(EnvSpec, request["env"], where="request")
     seeds: Sequence[int] = request["seeds"]
     lanes = 1 if request.get("record") else request.get("lanes", min(episodes.MAX_LANES, len(seeds)))
-    policy: Policy | None = None
     try:
-        policy = _policy(request, spec, lanes)
-        if request.get("record"):
-            return _recorded(spec, policy, seeds[0], Path(request["record"]))
-        found = episodes.play(spec, policy, seeds, lanes=lanes)
+        with _policy_of(request, spec, lanes) as policy:
+            if request.get("record"):
+                return _recorded(spec, policy, seeds[0], Path(request["record"]))
+            found = episodes.play(spec, policy, seeds, lanes=lanes)
+        different = _differences(request, spec, found, lanes)
     except PolicyError as error:
         return {"error": str(error)}
     except UserError as error:
         return {"error": f"The policy cannot be used: {error.what}."}
+    return {"episodes": [list(episode) for episode in found], **different}
+
+
+def _differences(request: dict[str, Any], spec: EnvSpec, found: list[Episode], lanes: int) -> dict[str, Any]:
+    """The spot check: some episodes that nobody knows beforehand, played again by the policy started anew.
+
+    Where one differs, a policy that only repeats a list of actions tells whether it was the environment.
+    """
+    wanted = min(int(request.get("repeat", 0)), lanes, len(found))
+    if wanted == 0:
+        return {}
+    chosen = sorted(SystemRandom().sample(range(min(lanes, len(found))), wanted))
+    seeds = {lane: found[lane].seed for lane in chosen}
+    with _policy_of(request, spec, lanes) as policy:
+        again = episodes.repeat(spec, policy, seeds, lanes=lanes)
+    different = [lane for lane, one in zip(chosen, again, strict=True) if one != found[lane]]
+    by = "" if not different else "policy" if _repeats(request, spec, found[different[0]].seed) else "environment"
+    return {"repeated": wanted, "different": len(different), "differs": by}
+
+
+def _repeats(request: dict[str, Any], spec: EnvSpec, seed: int) -> bool:
+    """Whether the environment itself does the same twice, with the same seed and the same actions."""
+    twice = []
+    for _ in range(2):
+        with _policy_of({**request, "reference": "random"}, spec, 1) as policy:
+            twice.append(episodes.play(spec, policy, [seed], lanes=1))
+    return twice[0] == twice[1]
+
+
+@contextmanager
+def _policy_of(request: dict[str, Any], spec: EnvSpec, lanes: int) -> Iterator[Policy]:
+    """The policy that is asked about, whose process is ended afterwards."""
+    policy = _policy(request, spec, lanes)
+    try:
+        yield policy
     finally:
         if isinstance(policy, PolicyProcess):
             policy.close()
-    return {"episodes": [list(episode) for episode in found]}
 
 
 def _policy(request: dict[str, Any], spec: EnvSpec, lanes: int) -> Policy:

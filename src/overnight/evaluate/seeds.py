@@ -68,7 +68,7 @@ class Seeds:
     def seed(self, kind: Kind, phase: Phase, reign: int, number: int) -> int:
         """One seed: a whole number below 2**31, the same whenever it is asked for."""
         words = "\0".join((self._study, kind, phase, str(reign), str(number)))
-        return int.from_bytes(hmac.digest(self._key, words.encode(), "sha256")[:4], "big") & 0x7FFFFFFF
+        return _whole(hmac.digest(self._key, words.encode(), "sha256"))
 
     def train(self, phase: Phase, reign: int, number: int) -> int:
         """The seed of one training run."""
@@ -77,3 +77,12 @@ class Seeds:
     def episodes(self, phase: Phase, reign: int, count: int) -> tuple[int, ...]:
         """The seeds of the episodes behind one score."""
         return tuple(self.seed("episode", phase, reign, number) for number in range(count))
+
+    def other_episodes(self, phase: Phase, run: str, count: int) -> tuple[int, ...]:
+        """The seeds of a second measurement: fresh, and of one run alone."""
+        words = (f"{self._study}\0{run}\0second\0{phase}\0{number}" for number in range(count))
+        return tuple(_whole(hmac.digest(self._key, one.encode(), "sha256")) for one in words)
+
+
+def _whole(data: bytes) -> int:
+    return int.from_bytes(data[:4], "big") & 0x7FFFFFFF

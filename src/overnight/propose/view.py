@@ -60,9 +60,14 @@ def _tried(state: StudyState, contract: Contract, one: CandidateState, sources: 
         proposal=sources.proposal(one),
         params=sources.params(one.tree),
         outcome=_ending(one),
-        gain=None if one.gain is None else round(one.gain / contract.metric.precision) * contract.metric.precision,
+        gain=None if one.gain is None else rounded(one.gain, contract.metric.precision),
         base=base if base != state.baseline else None,
     )
+
+
+def rounded(value: float, precision: float) -> float:
+    """A number as a proposer may see it: to the contract's step, and never more than three significant digits."""
+    return float(f"{round(value / precision) * precision:.3g}")
 
 
 def _ending(one: CandidateState) -> Ending:

@@ -39,8 +39,10 @@ class Approval:
     """How the approval was given."""
     replaces: Digest | None = None
     """What the same clause said when it was approved before: the trail of an amendment."""
+    signed: Annotated[str, Length(20_000)] | None = None
+    """The text that was signed: study, contract, and every clause of that sitting with its digest."""
     signature: Annotated[str, Length(10_000)] | None = None
-    """An SSH signature over the digest; null where none was given."""
+    """An SSH signature over that text; null where none was given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +75,7 @@ class Permit:
     """The login name of whoever approved."""
     strength: Strength
     """How the approval was given."""
+    signed: Annotated[str, Length(20_000)] | None = None
+    """The text that was signed: study, contract, candidate and tree."""
+    signature: Annotated[str, Length(10_000)] | None = None
+    """An SSH signature over that text; null where none was given."""

@@ -181,6 +181,8 @@ class Evaluation:
     """Episodes behind one certification score."""
     max_false_claims: Annotated[float, Above(0), AtMost(0.5)] = 0.05
     """The chance that the study claims a gain that is not there."""
+    repeatable: bool = True
+    """Whether a policy must play an episode twice in the same way; false for policies that draw random numbers."""
     min_tier: Tier = "T1"
     """The weakest isolation under which a result counts."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from overnight.records.codec import Misfit
-from overnight.records.limits import AtLeast, CandidateId, Digest, Items, Length, ObjectId, RunId, Sentence
+from overnight.records.limits import AtLeast, CandidateId, Digest, Items, Length, ObjectId, OneLine, RunId, Sentence
 from overnight.records.tier import Tier
 
 
@@ -37,6 +37,14 @@ class Evidence:
     """The object that holds every episode's result."""
     tier: Tier | None = None
     """How strongly the policy was held while it was measured; null in records from before that was told."""
+    repeated: Annotated[int, AtLeast(0)] = 0
+    """How many of the episodes were played again, to see whether the same comes of them."""
+    different: Annotated[int, AtLeast(0)] = 0
+    """How many of those came out differently."""
+    quarantined: Annotated[str, Length(2000), OneLine()] = ""
+    """Why a first measurement was set aside and this one made on fresh episodes; empty where none was."""
+    set_aside: Digest | None = None
+    """The object that holds the episodes of the measurement that was set aside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ class MetricSpec:
     rollback_drop: Annotated[float, AtLeast(0)]
     """Roll-back: a tip measured worse than the incumbent by more than this is undone."""
     precision: Annotated[float, Above(0)] = 0.01
-    """The step to which scores are rounded before a proposer sees them."""
+    """The step to which gains are rounded before a proposer sees them; never more than three digits of them."""
     solved: float | None = None
     """The score at which the task counts as solved, or null; drawn in the report, and never decided on."""
     justification: Annotated[str, Length(2000)] = ""

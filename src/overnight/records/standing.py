@@ -12,6 +12,7 @@ class Standing(StrEnum):
     IN_FORCE = "in force"
     MISSING = "missing"
     VOID = "void"
+    UNPROVEN = "unproven"
 
 
 @dataclass(frozen=True, slots=True)

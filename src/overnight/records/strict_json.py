@@ -15,6 +15,7 @@ from overnight.errors import UserError
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
 _MAX_DIGITS = 300
+_BEYOND_ASCII = re.compile(r"[^\n -~]")
 _BRACKETS_OR_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -54,8 +55,14 @@ def canonical(data: object) -> bytes:
 
 
 def pretty(data: object) -> bytes:
-    """Write plain data for people: indented, in the order given, ending in a newline."""
-    return (json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    """Write plain data for people: indented, in the order given, nothing in it unseen, ending in a newline."""
+    text = json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)
+    return (_BEYOND_ASCII.sub(_seen, text) + "\n").encode()
+
+
+def _seen(found: re.Match[str]) -> str:
+    char = found[0]
+    return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
 def check_depth(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Untrusted text and bare numbers, made fit to print. Every renderer goes through here.
+"""Untrusted text and bare numbers as a page or Markdown holds them. Every renderer goes through here.
 
 Does not: judge what a text says. A hostile sentence stays a sentence; it only cannot become
 markup, drive a terminal, reorder the line it stands in, or fill the page.
@@ -7,7 +7,8 @@ markup, drive a terminal, reorder the line it stands in, or fill the page.
 import html
 import math
 import re
-import unicodedata
+
+from overnight.records import text as text_
 
 MOST = 600
 """The longest text that is printed, in characters."""
@@ -15,10 +16,6 @@ MOST = 600
 NAME = 60
 """The longest name that a sentence carries."""
 
-_MARKS = 3
-_ANSI = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|\x9b[0-?]*[ -/]*[@-~]"
-)
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
 _LINK = re.compile(r":(?=//)|(?<=\bwww)\.|@(?=\w)", re.IGNORECASE)
 _OPENER = re.compile(r"^(?:-(?=[-\s]|$)|\+(?=\s|$)|=|\d{1,9}(?=[.)](?:\s|$)))")
@@ -27,20 +24,11 @@ _OPENER = re.compile(r"^(?:-(?=[-\s]|$)|\+(?=\s|$)|=|\d{1,9}(?=[.)](?:\s|$)))")
 def plain(text: str, most: int = MOST) -> str:
     """One line of text without control, bidirectional or invisible characters, and not endless.
 
-    White space of any kind becomes a single space, whole terminal sequences go, and no letter
-    carries more than three combining marks. Longer text is cut and ends in an ellipsis.
+    What cannot be shown goes without a mark, whole terminal sequences included, and white space of any kind
+    becomes a single space.
     """
-    # A page never shows more than `most`, so a text of many megabytes need not be read to its end.
-    kept, marks, cut = [], 0, text[: 20 * most]
-    for char in _ANSI.sub("", cut):
-        category = unicodedata.category(char)
-        marks = marks + 1 if category.startswith("M") else 0
-        if char.isspace():
-            kept.append(" ")
-        elif not category.startswith("C") and marks <= _MARKS:
-            kept.append(char)
-    line = " ".join("".join(kept).split())
-    return line if len(line) <= most and len(cut) == len(text) else line[:most].rstrip() + " …"
+    found = text_.line(text, most, mark="")
+    return " ".join(found.split()) if found != " …" else found
 
 
 def name(text: str) -> str:

@@ -16,6 +16,7 @@ from math import isfinite
 from typing import cast
 
 from overnight.errors import LedgerDamaged, UserError
+from overnight.records.approval import Strength
 from overnight.records.codec import decode, encode
 from overnight.records.contract import Clause
 from overnight.records.entry import PAYLOADS, Kind, Payload
@@ -127,6 +128,8 @@ def _approved(state: StudyState, data: Data, actor: str) -> None:
     before = state.approvals.get(clause)
     if data["replaces"] != (before["digest"] if before else None):
         raise Unlawful(f"The approval of `{clause}` does not name the one that it replaces.")
+    if before is not None and before["strength"] == Strength.SIGNED != data["strength"]:
+        raise Unlawful(f"The approval of `{clause}` is signed, and only a signed one may replace it.")
     if before is not None and before["digest"] != data["digest"]:
         state.amendments.append(data)
     state.approvals[clause] = data
@@ -175,7 +178,8 @@ def _permitted(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.PERSON)
     one = candidate_of(state, data)
     check_tree(one, data)
-    one.permitted_under = text(data["contract"])
+    text(data["strength"])
+    one.permitted_under, one.permit = text(data["contract"]), data
 
 
 def _refused(state: StudyState, data: Data, actor: str) -> None:
@@ -280,7 +284,7 @@ def _measured(state: StudyState, data: Data, actor: str) -> None:
             raise Unlawful(f"The evidence on {data['run']} names another {key} than the run itself.")
     score = None if data["score"] is None else float(data["score"])
     guardrails = {text(name): float(value) for name, value in data["guardrails"].items()}
-    run.score, run.guardrails = score, guardrails
+    run.score, run.guardrails, run.quarantined = score, guardrails, text(data.get("quarantined", ""))
     run.evidence += 1
 
 

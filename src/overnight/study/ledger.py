@@ -24,6 +24,7 @@ from overnight.errors import DiskTrouble, LedgerDamaged, Refused, StudyHeld
 from overnight.ports import Machine
 from overnight.records.lifecycle import Actor
 from overnight.records.strict_json import MAX_DEPTH, canonical, check_depth
+from overnight.records.text import line
 from overnight.study import anchor
 from overnight.study.anchor import GENESIS, Anchor
 from overnight.study.durable import write_all
@@ -378,5 +379,4 @@ def holder(machine: Machine, folder: Path) -> str:
 
 
 def _holder(data: bytes) -> str:
-    text = data.decode(errors="replace").strip()
-    return "".join(char for char in text if char.isprintable())[:200] or "another engine"
+    return line(data.decode(errors="replace").strip(), 200) or "another engine"

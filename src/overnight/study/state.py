@@ -39,6 +39,8 @@ class CandidateState:
     """The contract under which the gate last said yes."""
     permitted_under: str | None = None
     """The contract under which a person approved this very candidate."""
+    permit: Data | None = None
+    """That approval as it stands in the ledger, with its signature."""
     refused: list[str] = field(default_factory=list)
     """What the gate said when it last said no."""
     runs: list[str] = field(default_factory=list)
@@ -79,6 +81,8 @@ class RunState:
     """The last score; null where there is none."""
     guardrails: dict[str, float] = field(default_factory=dict)
     """The guarded measures of the last measurement."""
+    quarantined: str = ""
+    """Why a first measurement was set aside; empty where none was."""
     wall_seconds: float = 0.0
     """How long it took."""
 
