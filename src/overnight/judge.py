@@ -18,7 +18,6 @@ from overnight.decide.screen import Pair, screen
 from overnight.decide.telling import decimals, told
 from overnight.records.decision import Decision, LoopDecision, Verdict
 from overnight.records.lifecycle import State
-from overnight.records.run import Outcome
 from overnight.records.text import sentence
 from overnight.study.state import CandidateState, RunState
 from overnight.trials import Bench, Phase, Wanted

@@ -322,7 +322,7 @@ class Fight:
 
     def _notes(self, honest: Honest, seen: Scouted) -> Iterator[str]:
         if max(honest.scores) > min(honest.scores):
-            yield f"Honest runs scatter from {min(honest.scores):g} to {max(honest.scores):g}; less than that is no gain."
+            yield f"Honest runs scatter from {min(honest.scores):g} to {max(honest.scores):g}; less is no gain."
         if seen.told and seen.calls == 0:
             yield f"No other file calls a function of {self.target.candidates[0]}, so attacks on calls do not apply."
         elif not seen.told and self.target.candidates[0].endswith(".py"):

@@ -83,7 +83,7 @@ def run(ground: Ground, command: tuple[str, ...], *, cwd: str, seconds: float) -
     began = time.monotonic()
     inherit_orphans()
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
-    if (user := user_for(bounds, ground.tier)) is not None:
+    if (user := user_for(ground.tier)) is not None:
         for end in (out_end, err_end):  # as for anybody's own evaluator, its output belongs to who runs it
             os.fchown(end, user, user)
     child = Child(
