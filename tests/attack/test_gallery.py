@@ -15,7 +15,6 @@ from overnight.attack.attacks import Attack, Result, Rung
 from overnight.attack.changes import ChangeAttack
 from overnight.attack.gallery import ATTACKS
 from overnight.attack.impossible import TASKS, Impossible
-from overnight.attack.reach import Reach
 from overnight.attack.trainers import TrainerAttack
 from overnight.gate import admit
 from overnight.sandbox.start import Layer
@@ -102,6 +101,9 @@ def test_at_t1_scores_and_verdicts_are_safe_and_the_host_is_not() -> None:
 
 # Planted weaknesses
 
+AS_A_USER: frozenset[Layer] = frozenset({"user"})
+"""Where the engine is root, candidates are another user, which stops much of it once more; elsewhere they are not."""
+
 
 def alone(rung: Rung, layer: Layer) -> list[Attack]:
     found = [one for one in ATTACKS if one.alone.get(rung) == layer and gallery.is_possible(one, rung)]
@@ -116,7 +118,7 @@ def alone(rung: Rung, layer: Layer) -> list[Attack]:
 def test_without_the_one_layer_that_stops_it_an_attack_gets_in(rung: Rung, layer: Layer) -> None:
     needed(rung)
     attacks = [one.id for one in alone(rung, layer)]
-    stopped = [one.attack.id for one in gallery.run(rung, frozenset({layer}), only=attacks) if not one.got_in]
+    stopped = [one.attack.id for one in gallery.run(rung, AS_A_USER | {layer}, only=attacks) if not one.got_in]
     assert stopped == []
 
 
@@ -129,7 +131,7 @@ SEVERAL = tuple(
 @pytest.mark.timeout(600)
 def test_what_several_layers_stop_gets_in_when_all_of_them_are_left_out() -> None:
     need("T2")
-    layers: frozenset[Layer] = frozenset({"capabilities", "landlock", "seccomp"})
+    layers: frozenset[Layer] = frozenset({"capabilities", "user", "landlock", "seccomp"})
     stopped = {one.attack.id for one in siege.try_reach(SEVERAL, "T2", layers) if not one.got_in}
     assert stopped == {"queue-of-messages"}, "of which there may be none at all, by a limit"
 
@@ -180,7 +182,6 @@ def test_honest_policies_earn_the_same_in_every_episode_at_every_tier() -> None:
 @pytest.mark.parametrize("rung", HELD)
 def test_what_the_page_says_is_not_stopped_is_not_stopped_there(rung: Rung) -> None:
     needed(rung)
-    reaching = tuple(gap.attack for gap in gaps.GAPS if isinstance(gap.attack, Reach))
-    found = {one.attack.id for one in siege.try_reach(reaching, rung) if one.got_in}
-    found |= {gap.attack.id for gap in gaps.GAPS if not isinstance(gap.attack, Reach) and gap.attack.ours()}  # type: ignore[attr-defined]
+    reaching = tuple(gap.attack for gap in gaps.GAPS)
+    found = {one.attack.id for one in siege.try_reach(reaching, rung, AS_A_USER) if one.got_in}
     assert found == {gap.attack.id for gap in gaps.GAPS if rung in gap.at}

@@ -36,7 +36,6 @@ from overnight.run import supervisor
 from overnight.sandbox import start
 layers = frozenset(sys.argv.pop(1).split(","))
 supervisor.start = partial(start.start, without=layers)
-if "namespaces" in layers: start.user_for = lambda *_: None
 sys.exit(supervisor.main(sys.argv))
 """
 _WEAK_REFEREE = """
@@ -44,7 +43,6 @@ from functools import partial
 from overnight.evaluate import policy_process, referee
 from overnight.sandbox import start
 policy_process.start = partial(start.start, without=frozenset({layers!r}))
-if "namespaces" in {layers!r}: start.user_for = lambda *_: None
 referee.main()
 """
 _NAIVE_TRAINER = "import os, runpy, sys; os.chdir(sys.argv[1]); runpy.run_path('train.py', run_name='__main__')"

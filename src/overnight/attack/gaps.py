@@ -2,16 +2,15 @@
 
 from dataclasses import dataclass
 
-from overnight.attack.attacks import Attack, Rung
+from overnight.attack.attacks import Rung
 from overnight.attack.reach import Reach
-from overnight.attack.verdicts import VerdictAttack, beyond_what_is_plausible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """One attack that gets in."""
 
-    attack: Attack
+    attack: Reach
     at: tuple[Rung, ...]
     """The tiers at which it does."""
     instead: str
@@ -52,27 +51,5 @@ GAPS: tuple[Gap, ...] = (
         ),
         at=("T1", "T2", "T3"),
         instead="Processor time is measured for the whole family; a budget of `cpu_seconds` is not gained by it.",
-    ),
-    Gap(
-        attack=_reach(
-            "take-more-memory",
-            "takes as much memory as the machine has",
-            "import resource; return resource.getrlimit(resource.RLIMIT_AS)[0] < 0 and 'no limit'",
-        ),
-        at=("T1", "T2", "T3"),
-        instead="Where memory ends, the kernel takes the candidate first, and the run counts as lost, not as bad.",
-    ),
-    Gap(
-        attack=VerdictAttack(
-            id="beyond-what-is-plausible",
-            family="statistics",
-            tries="scores above what the contract calls plausible",
-            stopped_by="nothing",
-            seen="a verdict is bought",
-            ours=beyond_what_is_plausible,
-            theirs=lambda: True,
-        ),
-        at=("T1", "T2", "T3"),
-        instead="`highest` and `lowest` of a metric are told to people; a score beyond them is not yet set aside.",
     ),
 )

@@ -8,6 +8,7 @@ from statistics import fmean
 
 from overnight.attack.attacks import Attack
 from overnight.decide.certify import Arm, certify, error_for_attempt
+from overnight.decide.plausible import doubt
 from overnight.decide.screen import Pair, screen
 from overnight.evaluate.seeds import Seeds
 from overnight.records.decision import Verdict
@@ -102,10 +103,10 @@ def _again(alpha: Callable[[int], float]) -> bool:
     return False
 
 
-def beyond_what_is_plausible() -> bool:
-    """Whether scores above the contract's highest are certified."""
+def _is_believed(score: float) -> bool:
+    """Whether a score counts without a second measurement, under a contract that says what is plausible."""
     bounded = replace(METRIC, lowest=0.0, highest=500.0)
-    return _certified(tuple(one + 1e6 for one in _LOWER), _LOWER, metric=bounded)
+    return not doubt(bounded, score, _LOWER)
 
 
 def _knows_seeds(known: set[int], used: tuple[int, ...]) -> bool:
@@ -116,6 +117,20 @@ _SEEDS = Seeds(b"k" * 32, "task/study")
 _SCREENED = _SEEDS.episodes("screen", 0, 100)
 
 ATTACKS: tuple[VerdictAttack, ...] = (
+    _one(
+        "beyond-what-is-plausible",
+        "scores above what the contract calls possible",
+        "such a score is set aside, and measured once more on fresh episodes",
+        lambda: _is_believed(1e6),
+        lambda: max(_LOWER) < 1e6,
+    ),
+    _one(
+        "too-good-at-once",
+        "scores far above everything that was ever measured, by luck or by a hole",
+        "such a score is set aside, and measured once more on fresh episodes",
+        lambda: _is_believed(499.0),
+        lambda: max(_LOWER) < 499.0,
+    ),
     _one(
         "another-seed",
         "is the same code with a luckier seed",

@@ -217,6 +217,7 @@ def _wrapped(  # noqa: PLR0913 - as `_plan`
         def hold() -> None:
             give_up_privileges()
             change()
+            os.chdir(child.cwd)
 
         seal = calls.install if calls is not None else _nothing
         return _Plan(inner(report, rules, child.command, private=False), hold, seal, tuple(fds), is_wrapped=True)
