@@ -27,6 +27,7 @@ from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import encode
 from overnight.records.contract import Contract
+from overnight.records.env import EnvSpec
 from overnight.records.tier import is_weaker
 from overnight.room import LEAST_FREE_BYTES, disk_shortfall, size
 from overnight.sandbox.probe import strongest
@@ -81,7 +82,7 @@ PACKAGES = (
         "MuJoCo",
         ("mujoco",),
         "Ant, HalfCheetah, Humanoid and the like cannot be made",
-        'pip install "gymnasium[mujoco]"',
+        RL,
     ),
 )
 
@@ -95,8 +96,8 @@ class Active:
     contract: Contract | None
 
 
-def checkup(machine: Machine, folder: Path, is_alive: IsAlive) -> list[Finding]:
-    """Look at everything; outside of a study, at the machine alone."""
+def checkup(machine: Machine, folder: Path, is_alive: IsAlive, env: str | None = None) -> list[Finding]:
+    """Look at everything; outside of a study, at the machine alone. `env` is looked at as a study of it would be."""
     found, study = [], None
     if find_root(folder) is not None:
         try:
@@ -104,7 +105,7 @@ def checkup(machine: Machine, folder: Path, is_alive: IsAlive) -> list[Finding]:
         except OvernightError as error:
             found.append(Finding("study", "problem", f"{error}.", error.hint))
     contract = study.contract if study is not None else None
-    found = [*_programs(machine), *_packages(contract), *_imports(machine, contract), *_hardware(folder), *found]
+    found = [*_programs(machine), *_packages(contract), *_imports(machine, contract, env), *_hardware(folder), *found]
     return found if study is None else [*found, *_study(machine, study, is_alive)]
 
 
@@ -158,16 +159,19 @@ def installed(*names: str) -> str:
 # What only an import can tell
 
 
-def _imports(machine: Machine, contract: Contract | None) -> Iterator[Finding]:
+def _imports(machine: Machine, contract: Contract | None, env: str | None) -> Iterator[Finding]:
+    wanted = []  # each environment, and whether a built-in trainer steps it
+    if contract is not None:
+        wanted.append((_spec(contract.task.env), contract.baseline.trainer == "built-in"))
+    if env is not None:
+        wanted.append((_spec(EnvSpec(backend="gymnasium", id=env)), True))
     with ThreadPoolExecutor(2) as pool:
         devices = pool.submit(_ask, machine, "devices") if installed("jax") else None
-        env = None
-        if contract is not None and installed("gymnasium"):
-            env = pool.submit(_ask, machine, "env", json.dumps(_spec(contract)))
+        asked = [(spec, pool.submit(_ask, machine, "env", json.dumps(spec)), ours) for spec, ours in wanted]
         if devices is not None:
             yield _devices(devices)
-        if env is not None and contract is not None:
-            yield _env(env, contract)
+        if installed("gymnasium"):
+            yield from (_env(one.result(), str(spec["id"]), ours=ours) for spec, one, ours in asked)
 
 
 def _ask(machine: Machine, *words: str) -> dict[str, object]:
@@ -187,8 +191,8 @@ def _ask(machine: Machine, *words: str) -> dict[str, object]:
     return answer if isinstance(answer, dict) else {"error": "no answer"}
 
 
-def _spec(contract: Contract) -> dict[str, object]:
-    whole = encode(contract.task.env)
+def _spec(env: EnvSpec) -> dict[str, object]:
+    whole = encode(env)
     return {key: whole[key] for key in ("id", "kwargs", "max_episode_steps", "clip_actions")}
 
 
@@ -200,13 +204,12 @@ def _devices(asked: "Future[dict[str, object]]") -> Finding:
     return Finding("JAX devices", "ok", ", ".join(map(str, listed)) if isinstance(listed, list) else "none")
 
 
-def _env(asked: "Future[dict[str, object]]", contract: Contract) -> Finding:
-    answer, name = asked.result(), contract.task.env.id
+def _env(answer: dict[str, object], name: str, *, ours: bool) -> Finding:
     if "error" in answer:
         extra = answer.get("extra")
         command = f'pip install "gymnasium[{extra}]"' if extra else ""
         return Finding("environment", "problem", f"{name} cannot be used: {answer['error']}", command)
-    if contract.baseline.trainer != "built-in":
+    if not ours:
         return Finding("environment", "ok", f"{name} is measured on Gymnasium; your own command trains it")
     return Finding("environment", "ok", f"{name} is measured on Gymnasium; {answer['why']}")
 

@@ -61,7 +61,7 @@ def test_a_missing_dependency_is_named_with_the_command_that_installs_it(bare: P
         "JAX": ("problem", 'pip install "overnight[rl]"'),
         "EnvPool": ("note", 'pip install "overnight[rl]"'),
     }
-    assert found["MuJoCo"]["command"] == 'pip install "gymnasium[mujoco]"'
+    assert found["MuJoCo"]["command"] == 'pip install "overnight[rl]"'
     assert "swig" in found["Box2D"]["command"]
     assert done.returncode == 1
     shown = in_bare(bare, "doctor", cwd=tmp_path).stdout
@@ -95,10 +95,21 @@ def test_it_says_which_backend_the_task_gets_and_why(cartpole: Scene, verb: Verb
 
 
 def test_an_environment_that_cannot_be_made_is_a_problem_with_a_command(cartpole: Scene, verb: Verb) -> None:
-    cartpole.edit("id: CartPole-v1", "id: Ant-v5")
+    cartpole.edit("id: CartPole-v1", "id: phys2d/CartPole-v1")
     done = verb("doctor", "--json", "--dir", str(cartpole.project))
     found = findings(done)["environment"]
-    assert (done.code, found["standing"], found["command"]) == (1, "problem", 'pip install "gymnasium[mujoco]"')
+    assert (done.code, found["standing"], found["command"]) == (1, "problem", 'pip install "gymnasium[jax]"')
+
+
+@pytest.mark.parametrize(
+    ("env", "says"), [("Hopper-v5", "training on EnvPool"), ("Taxi-v4", "EnvPool is not used for Taxi-v4; training on")]
+)
+def test_it_says_without_a_study_what_would_step_an_environment(
+    tmp_path: Path, verb: Verb, env: str, says: str
+) -> None:
+    done = verb("doctor", "--json", "--env", env, "--dir", str(tmp_path))
+    assert done.code == 0
+    assert findings(done)["environment"]["says"].startswith(f"{env} is measured on Gymnasium; {says}")
 
 
 def test_a_lost_seed_key_is_a_problem(cartpole: Scene, verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:

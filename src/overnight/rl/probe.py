@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-_EXTRAS = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco", "gymnasium.envs.toy_text": "toy-text"}
+_EXTRAS = {"box2d": "box2d", "mujoco": "mujoco", "toy_text": "toy-text", "phys2d": "jax", "tabular": "jax"}
+"""The part of Gymnasium that brings what a family of environments needs."""
 
 
 class Asked(NamedTuple):
@@ -55,7 +56,7 @@ def _extra(env_id: str) -> str:
         entry = str(gymnasium.spec(env_id).entry_point)
     except (gymnasium.error.Error, ImportError):
         return ""
-    return next((extra for lead, extra in _EXTRAS.items() if entry.startswith(lead)), "")
+    return next((extra for family, extra in _EXTRAS.items() if entry.startswith(f"gymnasium.envs.{family}.")), "")
 
 
 def main(words: list[str]) -> int:
