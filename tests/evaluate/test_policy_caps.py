@@ -32,7 +32,7 @@ def leave(folder: Path, body: str) -> Path:
 class Small(RealMachine):
     """A referee for which half of a gigabyte is the whole machine."""
 
-    def run_process(self, argv, **more) -> Finished:  # type: ignore[no-untyped-def,override]
+    def run_process(self, argv, **more) -> Finished:  # type: ignore[no-untyped-def]
         begin = "from overnight.evaluate import policy_process, referee; policy_process.MOST_MEMORY = 500_000_000\n"
         return super().run_process((*argv[:2], "-c", begin + "referee.main()"), **more)
 
