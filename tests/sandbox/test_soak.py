@@ -35,7 +35,7 @@ HOSTILE = {
     "takes the memory in many children": "for _ in range(9): os.fork()\nheld = b'x' * 20_000_000\ntime.sleep(60)",
     "goes on without a word": "import signal\nsignal.signal(15, signal.SIG_IGN)\nos.close(1)\ntime.sleep(60)",
 }
-ENDS = {Outcome.CRASHED, Outcome.OVER_BUDGET, Outcome.LOST}
+ENDS = {*Outcome} - {Outcome.COMPLETED}  # on a busy machine, also that it stood still
 LEFT = {"exit.json", "job.json", "log", "out", "run.json", "run.lock", "supervisor.log"}
 
 

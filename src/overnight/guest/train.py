@@ -161,7 +161,7 @@ class Training:
     def share(self, env_steps: int) -> float:
         """The spent share of the budget, from 0 to 1, in the order's own unit.
 
-        CPU time is that of this process and its threads, not of its children.
+        CPU time is that of this process and its threads, not of its children. The supervisor counts those too.
         """
         budget = self.order.budget
         if budget.unit == "env_steps":

@@ -1,8 +1,8 @@
 """One small trusted process for each run: `python -m overnight.run.supervisor RUN_FOLDER`.
 
-It holds `run.lock`, starts the trainer, drains its output, keeps the wall clock, the
-processor time and the disk within their limits, ends the whole process tree, takes the
-policy out of the trainer's folder, and writes `exit.json` last. It never touches the
+It holds `run.lock`, starts the trainer, drains its output, holds it to its limits (`limits`),
+ends the whole process tree, takes the policy out of the trainer's folder, and writes
+`exit.json` last. It never touches the
 ledger. The engine may die at any moment: the supervisor goes on to the run's end, and the
 next engine finds `exit.json`, or a free lock without one, which means that the run was lost.
 
@@ -13,7 +13,7 @@ ends everything below it, a daemon that hides where it comes from included.
 The trainer has a private home and temporary folder, an environment of our own making and a
 read-only export without `.git`, and a kill reaches every descendant. From tier T2 on it may write
 nowhere else, and read only its own folder, programs and libraries. The job says the tier; where it
-cannot be applied, the run never begins.
+cannot be applied, the run never begins, and that is the machine's fault.
 """
 
 import fcntl

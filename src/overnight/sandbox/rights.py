@@ -6,7 +6,6 @@ import os
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SET_SECCOMP, _DROP_BOUND, _NO_NEW_PRIVILEGES, _FILTER = 22, 24, 38, 2  # options of prctl
 _LAST_CAPABILITY = 63
-_TERM, _DEFAULT = 15, 0
 
 
 def give_up_privileges() -> None:
@@ -40,8 +39,3 @@ class Filter:
         if _LIBC.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(self._program), 0, 0) != 0:
             number = ctypes.get_errno()
             raise OSError(number, f"seccomp: {os.strerror(number)}")
-
-
-def hear_term() -> None:
-    """Take back that the signal to finish is ignored."""
-    _LIBC.signal(_TERM, _DEFAULT)
