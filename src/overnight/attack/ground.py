@@ -21,10 +21,11 @@ SECRET = "OVERNIGHT_CANARY"  # noqa: S105 - the name of a variable
 _SECONDS = 120.0
 _VICTIM = """
 import ctypes, os, sys, time
+parent = os.getppid()
 word = ctypes.create_string_buffer(b"intact", 16)
 with open(sys.argv[1] + ".new", "w") as file: file.write(f"{os.getpid()} {ctypes.addressof(word)}")
 os.rename(sys.argv[1] + ".new", sys.argv[1])
-while not os.path.exists(sys.argv[2]): time.sleep(0.02)
+while not os.path.exists(sys.argv[2]) and os.getppid() == parent: time.sleep(0.02)
 print(word.value.decode())
 """
 
