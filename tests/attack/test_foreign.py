@@ -1,6 +1,7 @@
 """The command on evaluators as people write them: holes are named with their fake scores, and nothing is changed."""
 
 import json
+import shutil
 import subprocess
 import sys
 from hashlib import sha256
@@ -192,6 +193,24 @@ print("score:", sum(returns) / len(returns))
 """
     write(tmp_path, evaluate=loop, policy=POLICY)
     assert set(found(".", "--attacks", "lost-episodes", cwd=tmp_path)["holes"]) == {"lost-episodes"}
+
+
+def test_the_folder_stays_as_it_was_even_where_no_kernel_would_stop_an_attack(tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLES / "built_from_brief", tmp_path / "own")
+    before = fingerprint(folder)
+    code = """
+from pathlib import Path
+from overnight.attack.foreign import siege
+from overnight.attack.foreign.catalogue import chosen
+from overnight.attack.foreign.find import Wish, find
+siege.tier_for = lambda least: least
+attacks = chosen("overwrite-evaluator,shadow-module,drop-ins")
+found = siege.besiege(find(Path.cwd(), Wish()), attacks, siege.Limits(seconds=90, timeout=30), lambda text: None)
+print(found.tier, [one.attack for one in found.holes()])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("T1 ['overwrite-evaluator', 'shadow-module'")
+    assert fingerprint(folder) == before
 
 
 def test_what_there_is_no_time_for_is_named(tmp_path: Path) -> None:

@@ -322,7 +322,8 @@ class Fight:
 
     def _notes(self, honest: Honest, seen: Scouted) -> Iterator[str]:
         if max(honest.scores) > min(honest.scores):
-            yield f"Honest runs scatter from {min(honest.scores):g} to {max(honest.scores):g}; less is no gain."
+            low, high = min(honest.scores), max(honest.scores)
+            yield f"Honest runs scatter from {low:g} to {high:g}; only a score beyond that counts."
         if seen.told and seen.calls == 0:
             yield f"No other file calls a function of {self.target.candidates[0]}, so attacks on calls do not apply."
         elif not seen.told and self.target.candidates[0].endswith(".py"):
