@@ -1,8 +1,11 @@
 """Whose fault it was: the candidate's, the budget's, the machine's, or nobody knows. Only the first two are results."""
 
 import os
+import shutil
 import signal
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,18 +25,19 @@ from overnight.sandbox.probe import prove
 from runs import POLICY, begin, need, run, tiny_study, wait
 
 
-def broken_bubblewrap(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bubblewrap that gives up, as it does where namespaces are forbidden."""
-    program = Path("/tmp") / f"overnight-broken-{os.getpid()}" / "bwrap"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
-    program.parent.chmod(0o755)
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+@pytest.fixture
+def break_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Puts a bubblewrap first on the path that gives up, as it does where namespaces are forbidden."""
+    folder = Path(tempfile.mkdtemp(prefix="overnight-broken-", dir="/tmp"))  # where every user can pass
+    folder.chmod(0o755)
+    (folder / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    (folder / "bwrap").chmod(0o755)
+    yield lambda: monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    shutil.rmtree(folder)
 
 
-def test_a_bubblewrap_that_gives_up_is_the_machines_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken_bubblewrap(tmp_path, monkeypatch)
+def test_a_bubblewrap_that_gives_up_is_the_machines_fault(tmp_path: Path, break_bubblewrap: Callable[[], None]) -> None:
+    break_bubblewrap()
     ended = run(tmp_path, POLICY, tier="T3")
     assert (ended.outcome, ended.tier) == (Outcome.INFRASTRUCTURE, None)
     assert ended.because == (
@@ -127,13 +131,13 @@ def test_a_kill_that_nobody_owns_up_to_is_a_loss(tmp_path: Path) -> None:
 
 
 def test_a_night_on_a_machine_that_cannot_hold_a_run_stops_and_decides_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, break_bubblewrap: Callable[[], None]
 ) -> None:
     need("T3")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "keys"))
     scene = tiny_study(tmp_path / "project")
     assert prove("T3").holds(), "proven before it broke"
-    broken_bubblewrap(tmp_path, monkeypatch)
+    break_bubblewrap()
     with pytest.raises(Refused, match=r"could not be run 5 times on one train seed, which is the machine's fault\."):
         sit(scene)
     assert {data["outcome"] for data in scene.entries("ended")} == {"infrastructure"}
