@@ -72,14 +72,14 @@ def test_the_line_named_is_the_one_that_imports_or_calls_the_candidate() -> None
 
 
 def test_an_evaluator_that_keeps_the_candidate_apart_lets_nothing_in() -> None:
-    told = found(".", cwd=EXAMPLES / "held_apart", exits=0)
+    told = found(".", "--seconds", "200", cwd=EXAMPLES / "held_apart", exits=0)
     assert told["got_in"] == 0
     assert len(told["attacks"]) >= 5
 
 
 def test_a_process_of_its_own_alone_does_not_help() -> None:
     wanted = "pickle,overwrite-evaluator,parents-stdout,results-file,shadow-module,env-step,print"
-    told = found(".", "--attacks", wanted, cwd=EXAMPLES / "prints_a_score")
+    told = found(".", "--attacks", wanted, "--seconds", "200", cwd=EXAMPLES / "prints_a_score")
     assert {"pickle", "overwrite-evaluator", "shadow-module"} <= set(told["holes"])
     assert "print" not in told["holes"]
     assert told["not_applicable"] == ["env-step"]
@@ -216,11 +216,14 @@ print(found.tier, [one.attack for one in found.holes()])
 def test_what_there_is_no_time_for_is_named(tmp_path: Path) -> None:
     write(
         tmp_path,
-        evaluate="import time\nfrom policy import choose\ntime.sleep(1.5)\nprint('score: 1.0')\n",
+        evaluate="import time\nfrom policy import choose\ntime.sleep(3)\nprint('score: 1.0')\n",
         policy=POLICY,
     )
-    told = found(".", "--seconds", "14", cwd=tmp_path)
-    assert told["left_out"] and told["seconds"] < 16
+    told = found(".", "--seconds", "30", cwd=tmp_path)
+    assert told["left_out"] and told["seconds"] < 35
+    done = overnight_attack(".", "--seconds", "10", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no attack could be tried" in done.stderr or "did not end" in done.stderr
 
 
 @pytest.mark.parametrize(

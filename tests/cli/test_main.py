@@ -140,6 +140,7 @@ RESULTS = [
     ["doctor"],
     ["simulate", "--runs", "3", "--studies", "1"],
     ["compare", "a.csv", "b.csv"],
+    ["attack", "--list"],
 ]
 
 

@@ -20,7 +20,7 @@ from overnight.sandbox.bounds import bounds_for
 from overnight.sandbox.start import Child, start
 
 HERE = Path(__file__).parent
-EPISODES = 60
+EPISODES = 40
 SECONDS = 5.0
 HARNESS = """
 import json, sys

@@ -55,7 +55,7 @@ def attack(
     if list_attacks:
         rows = [(one.name, one.says) for one in catalogue()]
         data(
-            [{"attack": name, "says": says} for name, says in rows],
+            {"attacks": [{"attack": name, "says": says} for name, says in rows]},
             table(rows, header=("attack", "what it does")),
             as_json=as_json,
         )

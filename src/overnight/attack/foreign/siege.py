@@ -107,6 +107,8 @@ class Fight:
                 continue
             self.tell(f"attack {number} of {len(applicable)}: {one.name}")
             outcomes.append(self._attack(one, honest, doors, called=seen.is_called()))
+        if not outcomes:
+            raise self._nothing_tried(applicable, honest)
         return Siege(
             target=replace(self.target, metric=honest.metric),
             tier=self.ground.tier,
@@ -118,6 +120,17 @@ class Fight:
             left_out=tuple(left),
             notes=tuple(self._notes(honest, seen)),
         )
+
+    def _nothing_tried(self, applicable: list[Attack], honest: Honest) -> UserError:
+        """Nothing tried is not nothing found."""
+        if not applicable:
+            return UserError(
+                self._where(), "has nothing that the chosen attacks could work on", hint="leave out `--attacks`"
+            )
+        what = (
+            f"takes {honest.seconds:.0f} s for one run, so within {self.limits.seconds:.0f} s no attack could be tried"
+        )
+        return UserError(self._where(), what, hint="`--seconds` gives more time; a smaller evaluation takes less")
 
     def _left(self) -> float:
         return self.limits.seconds - (time.monotonic() - self.began)
