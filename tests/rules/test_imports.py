@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 THIRD_PARTY: dict[str, set[str]] = {
     "study": {"yaml"},
     "cli": {"typer"},
-    "evaluate": {"gymnasium", "numpy"},
+    "evaluate": {"gymnasium", "numpy", "mujoco"},  # the last where an environment of it is drawn
     "decide": {"numpy"},
     "simulate": {"numpy"},
     "attack": {"numpy", "gymnasium", "yaml"},  # what naive evaluators use, shown beside what we do

@@ -8,6 +8,7 @@ import pytest
 from rules.test_spawns import modules
 
 PRINTS = {
+    "attack/naive.py": "what naive evaluators print, in a process of the gallery's",
     "cli/output.py": "every verb",
     "cli/main.py": "help, the version and errors",
     "cli/progress.py": "the line that passes",
@@ -22,6 +23,8 @@ PRINTS = {
 """The modules that write to a stream, and what. Everything else goes through `cli/output.py`."""
 
 JUDGES_CHARACTERS = {
+    "attack/inputs.py",  # makes characters that others must refuse
+    "attack/trainers.py",  # the same
     "records/text.py",  # the one sanitiser
     "records/paths.py",  # refuses names of files
     "records/codec.py",  # refuses sentences of more than one line

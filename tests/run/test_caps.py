@@ -136,6 +136,7 @@ def test_a_group_counts_and_ends_everybody_in_it_and_leaves_nothing(tmp_path: Pa
 def test_without_a_group_the_meter_still_sees_children_of_every_thread() -> None:
     found: list[int] = []
     meter, gone = Meter(), threading.Event()
+    before = meter.look(memory_cap=10**12).processes
 
     def fork() -> None:
         pid = os.fork()
@@ -148,8 +149,10 @@ def test_without_a_group_the_meter_still_sees_children_of_every_thread() -> None
     thread.start()
     while not found:
         pass
-    assert meter.look(memory_cap=10**12).processes == 1
-    os.kill(found[0], 9)
-    os.waitpid(found[0], 0)
-    gone.set()
-    thread.join()
+    try:
+        assert meter.look(memory_cap=10**12).processes == before + 1
+    finally:
+        os.kill(found[0], 9)
+        os.waitpid(found[0], 0)
+        gone.set()
+        thread.join()
