@@ -106,6 +106,7 @@ def test_ctrl_c_stops_the_training(params: Scene) -> None:
     command = params.contract().baseline.command[1]
     text = Path(command).read_text()
     Path(command).write_text("import time; time.sleep(60)")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started us may have it ignored
     try:
         child = subprocess.Popen(
             [sys.executable, "-m", "overnight.cli.main", "reproduce", "--dir", str(params.project)],
@@ -116,6 +117,7 @@ def test_ctrl_c_stops_the_training(params: Scene) -> None:
         os.kill(child.pid, signal.SIGINT)
         assert child.wait(30) == 130
     finally:
+        signal.signal(signal.SIGINT, before)
         Path(command).write_text(text)
     assert not LocalLauncher().is_alive(folder)
     told = [note for note in params.entries("noted") if not note["says"].startswith("Isolation ")]

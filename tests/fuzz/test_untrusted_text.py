@@ -45,6 +45,7 @@ MANY = settings(max_examples=300)
 @MANY
 @given(HOSTILE_TEXT, st.integers(1, 200))
 @example("a" * 5000, 10)
+@example("\u0301" * 9 + "\0" + "\u0301" * 9, 4)
 def test_a_line_holds_nothing_that_acts_and_stays_as_it_is(given_text: str, most: int) -> None:
     for mark in ("", text.MARK):
         found = text.line(given_text, most, mark=mark)

@@ -46,15 +46,16 @@ def line(text: str, most: int = MAX_LINE, *, mark: str = MARK, keep: str = "") -
 def _shown(text: str, mark: str, keep: str) -> list[str]:
     kept, pile = [], 0
     for char in text:
-        pile = pile + 1 if unicodedata.category(char).startswith("M") else 0
-        if char in keep:
-            kept.append(char)
-        elif char.isspace():
-            kept.append(" ")
-        elif not char.isprintable() or _BLANK.match(char):
-            kept.append(mark)
-        elif pile <= _PILE:
-            kept.append(char)
+        shown = char
+        if char not in keep and char.isspace():
+            shown = " "
+        elif char not in keep and (not char.isprintable() or _BLANK.match(char)):
+            shown = mark
+        if not shown:
+            continue  # what is left out keeps no two piles apart
+        pile = pile + 1 if unicodedata.category(shown[0]).startswith("M") else 0
+        if pile <= _PILE:
+            kept.append(shown)
     return kept
 
 
