@@ -14,7 +14,6 @@ has 512; every step of every environment counts, resets too. With a budget of st
 the same machine gives the same weights, bit for bit, also where it was killed and went on (`course.py`).
 """
 
-import os
 import sys
 import time
 from collections import namedtuple
@@ -25,15 +24,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from overnight.guest.train import Order, Training, limit_threads, load
+from overnight.guest.train import Order, Training
+from overnight.rl.command import begin
 
-TRAINING = Training(load()) if __name__ == "__main__" else None
-if TRAINING is not None:
-    limit_threads(TRAINING.order.cores)
-    if TRAINING.order.device == "cpu":
-        os.environ["JAX_PLATFORMS"] = "cpu"
+TRAINING = begin(__file__) if __name__ == "__main__" else None
 
-import jax  # noqa: E402 - the limits above are read by these imports
+import jax  # noqa: E402 - the number of threads, which `begin` sets, is read by these imports
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
