@@ -146,7 +146,7 @@ def initial(rng: np.random.Generator, sizes: Sizes, log_std: float) -> Array:
 Rollout = namedtuple("Rollout", "observations actions rewards terminated ended counted")
 """`[T+1, N, D]` observations, then `[T, N]`: `ended` is terminated or truncated, `counted` is not a reset."""
 Sample = namedtuple("Sample", "observation action log_prob advantage target value counted")
-Learner = namedtuple("Learner", "weights first_moment second_moment count pace")
+Learner = namedtuple("Learner", "weights first_moment second_moment count pace", defaults=(np.float32(1),))
 """The network, Adam's moments and steps, and by how much the step size was steered."""
 Dials = dict[str, Array]  # the numbers and switches of `Parameters`, by name
 
@@ -338,7 +338,7 @@ class State(Course):
         lists = envs.choices if len(envs.choices) > 1 else ()
         self.sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete, lists)
         weights = initial(self.for_weights, self.sizes, p.initial_log_std)
-        self.learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0), np.float32(1))
+        self.learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
         self.sampler = Sampler(envs, p, self.for_actions)
 
     def arrays(self) -> dict[str, Array]:
@@ -382,10 +382,8 @@ def train(training: Training) -> None:
         state.steps += batch
         watch.environment += state.sampler.env_seconds
         left = 1 - share if p.anneal_learning_rate else 1.0
-        dials["learning_rate"], dials["target_kl"] = (
-            np.float32(p.learning_rate * left),
-            np.float32(p.target_kl * left**2),
-        )
+        dials["learning_rate"] = np.float32(p.learning_rate * left)
+        dials["target_kl"] = np.float32(p.target_kl * left**2)  # divergence grows with the square of the step
         with watch.learning():
             shuffles = minibatches(state.for_updates, batch, parts, p.update_epochs)
             state.learner, metrics = update(state.learner, rollout, shuffles, dials, state.sizes, p.activation)
