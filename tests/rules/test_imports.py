@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "records": {"errors"},
     "ports": {"records"},
-    "machine": {"ports"},
+    "machine": {"ports", "sandbox"},
     "study": NOUNS | {"ports"},
     "sandbox": set(),
     "contract": NOUNS | {"ports", "study"},

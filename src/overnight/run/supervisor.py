@@ -62,7 +62,6 @@ class Supervisor:
         self.group = group_for(folder)
         self.meter = Meter(self.group)
         self.limits = Limits(folder, self.job, self.budget, self.meter)
-        self.began = self.limits.began
         self.killed_before = out_of_memory_kills()
         self.most_tasks = most_tasks(user_for(self.job.tier) or os.getuid(), self.job.processes)
 
@@ -99,7 +98,7 @@ class Supervisor:
             outcome=outcome,
             because=sentence(says),
             exit_status=127,
-            wall_seconds=time.monotonic() - self.began,
+            wall_seconds=self.limits.seconds(),
             cpu_seconds=0.0,
             policy=None,
             log_bytes=0,
@@ -178,7 +177,7 @@ class Supervisor:
             ending = self.limits.over()
             if ending is not None:
                 return ending
-        return None
+        return self.limits.stood_still()
 
     def _read(self, fd: int) -> bool:
         """Take one piece of output; False at its end."""
@@ -227,7 +226,7 @@ class Supervisor:
             outcome=outcome,
             because=sentence(because),
             exit_status=status,
-            wall_seconds=time.monotonic() - self.began,
+            wall_seconds=self.limits.seconds(),
             cpu_seconds=self.meter.cpu_seconds(),
             policy=policy,
             log_bytes=self.log.total,
