@@ -36,6 +36,7 @@ from overnight.records.proposal import Exhausted, Proposal, View, Wait
 from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
 LOOK_SECONDS = 0.1
+ASKED = "Somebody asked to finish."
 MOST_REFUSED = 20
 """A proposer that is refused so often in a row has nothing to offer that may run."""
 
@@ -58,6 +59,8 @@ class Night:
     """How many ideas in a row the gate refused."""
     attempts: int = -1
     """How many certifications were decided when the search was over: one more is made, and no second one."""
+    heed: Callable[[], None] = lambda: None
+    """Called again and again: takes note of what happens around the loop."""
 
 
 def night(one: Night) -> str:
@@ -70,6 +73,7 @@ def night(one: Night) -> str:
     plants.draft(bench)
     _hear_drafts(bench)
     while True:
+        one.heed()
         settle(bench)
         if _judge(bench):
             continue
@@ -78,7 +82,7 @@ def night(one: Night) -> str:
             bench.passing(_progress(one))
             bench.study.machine.sleep(LOOK_SECONDS)
         elif one.finishing() or one.spent:
-            return one.spent or "Somebody asked to finish."
+            return one.spent or ASKED
         elif not wanted and not _propose(one) and not _certification_is_open(one):
             return one.over
 

@@ -11,7 +11,8 @@ SRC = Path(__file__).parents[2] / "src" / "overnight"
 
 NOUNS = {"errors", "records"}
 GROUND = NOUNS | {"ports", "machine", "study"}
-MORNING = {"claims", "morning", "home", "play", "again"}
+MORNING = {"claims", "morning", "home", "play", "again", "handoff"}
+TONIGHT = {"awake", "background", "resume", "watch", "sitting"}
 STAGES = {"contract", "gate", "candidate", "propose", "run", "evaluate", "decide", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -43,6 +44,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audit": NOUNS | {"ports", "study"} | STAGES,
     "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
     "judge": NOUNS | {"study", "trials", "audit", "claims"} | STAGES,
+    "awake": set(),
+    "background": NOUNS | {"ports", "study", "sandbox"},
+    "resume": NOUNS | {"ports", "study", "admission", "background"} | STAGES,
+    "watch": NOUNS | {"ports", "study", "admission", "background"} | STAGES,
+    "sitting": NOUNS | {"ports", "study", "admission", "loop", "trials", "room"} | STAGES,
+    "handoff": NOUNS | {"ports", "study", "admission", "signatures", "resume", "morning"} | STAGES,
     "loop": NOUNS | {"ports", "study", "admission", "claims", "trials", "judge", "plants"} | STAGES,
     "morning": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
@@ -60,7 +67,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     | STAGES
     | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation"}
     | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack"}
-    | MORNING,
+    | MORNING
+    | TONIGHT,
     "taken": set(),
     "testing": NOUNS | {"ports"},
 }
