@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ROOT = Path("/")
+_SYSTEMD = Path("/run/systemd/system")
 _WHAT = "sleep:idle:handle-lid-switch"
 
 
@@ -55,7 +56,7 @@ def kept_awake(*, wanted: bool = True) -> Iterator[str]:
 
 
 def _command() -> tuple[str, ...] | None:
-    if shutil.which("systemd-inhibit") and Path("/run/systemd/system").exists():
+    if shutil.which("systemd-inhibit") and _SYSTEMD.exists():
         why = "a night of training"
         return ("systemd-inhibit", f"--what={_WHAT}", "--who=overnight", f"--why={why}", "--mode=block", "cat")
     if sys.platform == "darwin" and shutil.which("caffeinate"):

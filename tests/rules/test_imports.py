@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "forecast": NOUNS | {"ports", "study", "admission", "room"} | STAGES,
     "housekeeping": NOUNS | {"ports", "study", "room"},
     "checkup": NOUNS
-    | {"__init__", "ports", "study", "admission", "room", "housekeeping", "isolation", "sandbox"}
+    | {"__init__", "ports", "study", "admission", "awake", "room", "housekeeping", "isolation", "sandbox"}
     | STAGES,
     "attack": GROUND | {"sandbox", "isolation", "begin", "admission"} | STAGES,
     "cli": GROUND
