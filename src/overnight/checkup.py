@@ -70,14 +70,14 @@ PACKAGES = (
     Package(
         "pygame",
         ("pygame", "pygame-ce"),
-        "most environments cannot draw, so the report has no pictures",
-        'pip install "gymnasium[classic-control]"',
+        "CarRacing cannot be made, and most environments are drawn by our own sketches",
+        "pip install pygame-ce",
     ),
     Package(
         "Box2D",
         ("box2d", "box2d-py"),
         "BipedalWalker, LunarLander and CarRacing cannot be made",
-        'pip install swig && pip install "gymnasium[box2d]"',
+        RL,
     ),
     Package(
         "MuJoCo",

@@ -339,7 +339,7 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
     free = one.free_slot()
     return Job(
         command=command,
-        env={"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}", "PYTHONSAFEPATH": "1"},
+        env=_variables(one.contract),
         fresh_bytecode=one.contract.runs_candidate_code(),
         cores=tuple(cores[free * per_run : (free + 1) * per_run]),
         wall_seconds=one.contract.budget.run_wall_seconds,
@@ -350,6 +350,12 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
         hidden=(str(one.study.at.task.root.folder), str(keys_folder()), str(Path.home())),
         network=one.contract.experiments.permissions.network,
     )
+
+
+def _variables(contract: Contract) -> dict[str, str]:
+    """Our own Python comes first; only a repository's programs may import what lies beside them."""
+    found = {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
+    return found if contract.runs_candidate_code() else {**found, "PYTHONSAFEPATH": "1"}
 
 
 def _memory_cap(one: Bench) -> int:

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from overnight.errors import OvernightError
 from overnight.records.codec import dumps, loads
-from overnight.records.job import Exit, Job
+from overnight.records.job import LIBRARY, Exit, Job
 from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
 from overnight.records.text import sentence
@@ -127,7 +127,7 @@ class Supervisor:
         if self.order.compile_cache is not None:
             Path(self.order.compile_cache).mkdir(exist_ok=True)
             writable.append(Path(self.order.compile_cache))
-        own = (self.folder / "source", self.folder / "guest", self.folder / "run.json")
+        own = (self.folder / "source", self.folder / LIBRARY, self.folder / "run.json")
         named = command_paths(job.command, dict(job.env).get("PATH", os.defpath))
         return bounds_for((*map(str, own), *named), writable=map(str, writable), hidden=job.hidden, network=job.network)
 
@@ -142,6 +142,7 @@ class Supervisor:
             **bytecode,
             "OVERNIGHT_RUN": str(self.folder / "run.json"),
             "OVERNIGHT_OUT": str(self.out),
+            "PYTHONPATH": str(self.folder / LIBRARY),
             "HOME": str(self.folder / "home"),
             "TMPDIR": str(self.folder / "tmp"),
             "XDG_CACHE_HOME": str(self.folder / "home"),
