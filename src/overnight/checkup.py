@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 from overnight import __version__
 from overnight.admission import read_terms
+from overnight.awake import risks
 from overnight.candidate.tree import run_git
 from overnight.errors import OvernightError, Refused, UserError
 from overnight.evaluate.seeds import keys_folder, load_key
@@ -225,6 +226,10 @@ def _hardware(folder: Path) -> Iterator[Finding]:
         free = shutil.disk_usage(next(path for path in (where, *where.parents) if path.exists())).free
         short = free < LEAST_FREE_BYTES
         yield Finding(name, "problem" if short else "ok", f"{size(free)} free" + (", under 1 GB" if short else ""))
+    seen = risks()
+    yield from (Finding(one.name, "note", one.says, one.command) for one in seen)
+    if not seen:
+        yield Finding("awake", "ok", "nothing was seen that would put this machine to sleep or end a night")
     weak = is_weaker(strongest(), DEFAULT)
     yield Finding("isolation", "note" if weak or raising() else "ok", explain(), raising())
 

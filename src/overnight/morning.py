@@ -228,6 +228,11 @@ class Morning:
             candidates=len(state.candidates) - bool(state.baseline),
             wall_seconds=state.wall_seconds,
             cpu_seconds=state.cpu_seconds,
+            gaps=tuple(
+                (entry["data"]["until"], entry["data"]["seconds"])
+                for entry in self.entries
+                if entry["kind"] == "stood_still"
+            ),
         )
 
     # What can be seen

@@ -6,7 +6,6 @@ an entry after its supervisor has told it, and its score is an entry of the refe
 
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,11 +75,11 @@ class Bench:
     """The slot that each of them has, so that no two share their cores."""
 
     since: dict[str, float] = field(default_factory=dict)
-    """Since when each of them is watched, by the monotonic clock."""
+    """Since when each of them is watched, by the clock that does not count what stood still."""
 
     def watch(self, name: str, folder: Path, slot: int | None) -> None:
         """Count a run among those that are going."""
-        self.going[name], self.since[name] = folder, time.monotonic()
+        self.going[name], self.since[name] = folder, self.study.machine.running()
         if slot is not None:
             self.taken[name] = slot
 
@@ -135,7 +134,8 @@ def settle(one: Bench) -> None:
 def _check_overdue(one: Bench, name: str, folder: Path) -> None:
     """A supervisor that let its own hard limit pass is stuck or was stopped: end it, and the run is lost."""
     limit = one.contract.budget.run_wall_seconds + OVERDUE_SECONDS
-    if time.monotonic() - one.since.get(name, time.monotonic()) > limit:
+    now = one.study.machine.running()
+    if now - one.since.get(name, now) > limit:
         one.launcher.end(folder)
         sweep(folder)
 

@@ -22,6 +22,8 @@ MAY_SPAWN = {
     "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap
     "sandbox/probe.py",  # the canary that a tier must hold
     "attack/foreign/trial.py",  # somebody's own evaluator, in a throw-away copy, held at a tier
+    "background.py",  # the engine itself, without a terminal
+    "awake.py",  # what holds the machine's sleep back, for as long as the engine lives
     "signatures.py",  # ssh-keygen, which signs approvals and checks their signatures
     "evaluate/policy_process.py",  # a candidate's own policy, on the other side of the trust line
 }
@@ -34,6 +36,7 @@ MAY_ASK_THE_MACHINE = {
     "attack/engine.py",  # the supervisor and the referee, on attacks of the gallery's own
     "attack/ground.py",  # processes that are attacked
     "attack/changes.py",  # git, for a small repository
+    "handoff.py",  # the command of the user's own configuration that wakes somebody up
     "checkup.py",  # asks what only an import can tell: JAX's devices, and whether an environment can be made
 }
 """The modules that call the port's `run_process`. None of them can train what a study proposes."""

@@ -47,6 +47,7 @@ from overnight.sandbox.start import Child, NotHeld, exit_status, start, user_for
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 _REPORT_BYTES = 1 << 16
+_LOCK_TRIES, _LOCK_SECONDS = 6, 0.02
 
 
 class Supervisor:
@@ -62,7 +63,6 @@ class Supervisor:
         self.group = group_for(folder)
         self.meter = Meter(self.group)
         self.limits = Limits(folder, self.job, self.budget, self.meter)
-        self.began = self.limits.began
         self.killed_before = out_of_memory_kills()
         self.most_tasks = most_tasks(user_for(self.job.tier) or os.getuid(), self.job.processes)
 
@@ -99,7 +99,7 @@ class Supervisor:
             outcome=outcome,
             because=sentence(says),
             exit_status=127,
-            wall_seconds=time.monotonic() - self.began,
+            wall_seconds=self.limits.seconds(),
             cpu_seconds=0.0,
             policy=None,
             log_bytes=0,
@@ -179,7 +179,7 @@ class Supervisor:
             ending = self.limits.over()
             if ending is not None:
                 return ending
-        return None
+        return self.limits.stood_still()
 
     def _read(self, fd: int) -> bool:
         """Take one piece of output; False at its end."""
@@ -228,7 +228,7 @@ class Supervisor:
             outcome=outcome,
             because=sentence(because),
             exit_status=status,
-            wall_seconds=time.monotonic() - self.began,
+            wall_seconds=self.limits.seconds(),
             cpu_seconds=self.meter.cpu_seconds(),
             policy=policy,
             log_bytes=self.log.total,
@@ -279,9 +279,7 @@ def main(argv: list[str]) -> int:
     """Hold the run's lock, and keep whoever supervises the run until nothing of it is left."""
     folder = Path(argv[1])
     lock = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _lock_soon(lock):
         return 3
     if (folder / "exit.json").exists():
         return 0
@@ -298,6 +296,16 @@ def main(argv: list[str]) -> int:
     end_below()
     remove_group(folder)
     return os.waitstatus_to_exitcode(status)
+
+
+def _lock_soon(lock: int) -> bool:
+    """Take the lock, or find it held several times in a row: whoever only looks has it for a moment, too."""
+    for _ in range(_LOCK_TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(_LOCK_SECONDS)
+    return False
 
 
 def _end_all(*_: object) -> None:

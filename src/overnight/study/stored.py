@@ -19,6 +19,7 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
 from overnight.study.state import StudyState
 
@@ -35,6 +36,7 @@ STORED: dict[str, Any] = {
         Entry,
         Evidence,
         Exit,
+        HandedOff,
         Job,
         LoopEntry,
         MetricSpec,
@@ -50,6 +52,7 @@ STORED: dict[str, Any] = {
         RunEnd,
         RunOrder,
         Space,
+        StoodStill,
         StudyState,
         Validation,
         Verification,
