@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from overnight.ports import Finished
 
-NOWHERE = "/proc" if os.path.isdir("/proc") else "/"  # noqa: PTH112 - paths are text here
+NOWHERE = "/proc" if os.path.isdir("/proc") else "/"
 """Where helpers stand: even root can leave no file there, such as the log that MuJoCo writes wherever it stands."""
 _FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
 

@@ -13,6 +13,7 @@ MAY_SPAWN = {
     "machine.py",  # short helpers: git, the referee
     "adapters/launchers/local.py",  # the supervisor of a run, and nothing else
     "run/supervisor.py",  # the trainer: the approved command, under its limits
+    "run/broker.py",  # our own broker, which holds the environments of a metered run
     "sandbox/processes.py",  # starts none: it speaks to the kernel about those that there are
     "sandbox/landlock.py",  # starts none
     "sandbox/rights.py",  # starts none

@@ -5,6 +5,7 @@ import json
 import os
 import py_compile
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,18 @@ def test_poisoned_bytecode_beside_clean_source_is_not_run(tmp_path: Path) -> Non
     begin(tmp_path / "run", POLICY + "import helper", files=files)
     assert wait(tmp_path / "run").outcome is Outcome.COMPLETED
     assert (tmp_path / "run" / "log").read_text() == "clean\n"
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("mode", [0o755, 0o700], ids=["open", "closed to others"])
+def test_a_trainer_imports_the_guest_library_wherever_the_project_lies(tier: Tier, mode: int) -> None:
+    need(tier)
+    use = "import sys; sys.path.insert(0, os.path.dirname(os.environ['OVERNIGHT_RUN']))\nfrom guest.train import load\n"
+    read = (
+        "try: open(os.path.dirname(os.environ['OVERNIGHT_RUN']) + '/job.json').close()\nexcept OSError: print('no')\n"
+    )
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # not /tmp, which is another folder at T3
+        Path(folder).chmod(mode)
+        ended = run(Path(folder) / "run", POLICY + use + "load()\n" + read, tier=tier)
+        assert ended.outcome is Outcome.COMPLETED, ended.because
+        assert (Path(folder) / "run" / "log").read_text() == ("" if tier == "T1" else "no\n")

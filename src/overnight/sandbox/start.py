@@ -25,12 +25,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from overnight.sandbox.bounds import DEVICES, SYSTEM, Bounds, accelerators
-from overnight.sandbox.landlock import Ruleset
+from overnight.sandbox.landlock import LISTING, READING, Ruleset
 from overnight.sandbox.passage import is_open, passage
 from overnight.sandbox.processes import die_with_parent
 from overnight.sandbox.rights import Filter, become, give_up_privileges
 from overnight.sandbox.seccomp import assemble
-from overnight.sandbox.wrap import bubblewrap, inner, namespaces, view
+from overnight.sandbox.wrap import PRIVATE, bubblewrap, inner, is_above, namespaces, view
 
 Tier = Literal["T1", "T2", "T3", "T4"]
 TIERS: tuple[Tier, ...] = ("T1", "T2", "T3")
@@ -145,6 +145,7 @@ def _plan(
         drop()
         change()
         if rules is not None:
+            rules.allow_listing(bounds.listable)  # in the view that it now has, where a folder may be another one
             rules.restrict()
 
     return _Plan(child.command, hold, calls.install if calls is not None else _nothing)
@@ -186,7 +187,6 @@ def _rules(bounds: Bounds, opened: ExitStack) -> Ruleset:
     rules = Ruleset(network=bounds.network)
     opened.callback(rules.close)
     rules.allow_reading((*bounds.readable, "/proc"))
-    rules.allow_listing(bounds.listable)
     rules.allow_everything(bounds.writable)
     rules.allow_devices((*DEVICES, *accelerators()))
     return rules
@@ -220,18 +220,31 @@ def _wrapped(  # noqa: PLR0913 - as `_plan`
             os.chdir(child.cwd)
 
         seal = calls.install if calls is not None else _nothing
-        return _Plan(inner(report, rules, child.command, private=False), hold, seal, tuple(fds), is_wrapped=True)
+        return _Plan(
+            inner(report, rules, child.command, _listed(bounds, rules)), hold, seal, tuple(fds), is_wrapped=True
+        )
     words = [program, *namespaces(network=bounds.network), *view(bounds)]
     if "seccomp" not in without:
         fds.append(_in_memory(_calls(code), opened))
         words += ["--seccomp", str(fds[-1])]
-    words += ["--chdir", child.cwd, "--", *inner(report, rules, child.command, private=True)]
+    words += ["--chdir", child.cwd, "--", *inner(report, rules, child.command, _only_inside(bounds, rules))]
 
     def leave() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the wrapper outlives it; inside, it is heard again
         change()
 
     return _Plan(tuple(words), leave, fds=tuple(fds), is_wrapped=True)
+
+
+def _only_inside(bounds: Bounds, rules: Ruleset | None) -> dict[str, int]:
+    """Folders that only the private view has, with the rights that they get there."""
+    return {} if rules is None else {"/proc": READING, **dict.fromkeys(PRIVATE, rules.rights), **_listed(bounds, rules)}
+
+
+def _listed(bounds: Bounds, rules: Ruleset | None) -> dict[str, int]:
+    """Folders whose names alone may be seen, as far as anything in them may be reached."""
+    reached = (*bounds.readable, *bounds.writable)
+    return {} if rules is None else {path: LISTING for path in bounds.listable if is_above(path, reached)}
 
 
 def _in_memory(data: bytes, opened: ExitStack) -> int:
