@@ -18,6 +18,7 @@ MAY_SPAWN = {
     "sandbox/landlock.py",  # starts none
     "sandbox/rights.py",  # starts none
     "sandbox/start.py",  # trainers and policies, held at a tier, for the two modules that start them
+    "sandbox/tiers.py",  # starts none: it says how a child is held at each tier
     "sandbox/passage.py",  # starts none: it makes the view of a child that is being started
     "sandbox/beneath.py",  # starts none: it opens files
     "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap

@@ -13,7 +13,8 @@ import pytest
 from overnight.records.run import Outcome
 from overnight.records.tier import Tier
 from overnight.sandbox.bounds import bounds_for
-from overnight.sandbox.start import Child, start
+from overnight.sandbox.start import start
+from overnight.sandbox.tiers import Child
 from runs import POLICY, begin, need, run, wait
 
 TIERS: tuple[Tier, ...] = ("T1", "T2", "T3")

@@ -24,7 +24,7 @@ from overnight.records.job import Exit, Job
 from overnight.records.order import RunBudget, RunOrder
 from overnight.records.run import Outcome
 from overnight.run.launch import exit_of, launch, prepare
-from overnight.sandbox.start import Layer
+from overnight.sandbox.tiers import Layer
 
 MACHINE = RealMachine()
 CARTPOLE = EnvSpec(backend="gymnasium", id="CartPole-v1")

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from overnight.records.job import Job
 from overnight.sandbox.bounds import bounds_for
-from overnight.sandbox.start import Child, start
+from overnight.sandbox.start import start
+from overnight.sandbox.tiers import Child
 
 VARIABLE = "OVERNIGHT_BROKER"
 _COUNT = struct.Struct("<Q")

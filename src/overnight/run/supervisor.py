@@ -44,7 +44,8 @@ from overnight.sandbox.bounds import Bounds, bounds_for, command_paths, simulato
 from overnight.sandbox.cgroup import group_for, remove_group
 from overnight.sandbox.meter import Meter, cap_tasks, most_tasks, out_of_memory_kills, tasks_for
 from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
-from overnight.sandbox.start import Child, NotHeld, exit_status, start, user_for
+from overnight.sandbox.start import exit_status, start
+from overnight.sandbox.tiers import Child, NotHeld, user_for
 
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
