@@ -48,7 +48,9 @@ def start(
     env_steps: EnvSteps = None,
     candidates: Candidates = None,
     plants: Plants = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Approve a newly drafted study unattended, then start.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Approve unattended: a newly drafted study, and the eighth clause.")
+    ] = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
     folder: Dir = HERE,
@@ -56,8 +58,10 @@ def start(
 ) -> None:
     """Enter the loop of the active study. `run` and `loop` are other names for it.
 
-    Refuses with exit 3, and starts no process, until all eight approvals are in force; the refusal names
-    each one that is missing. Giving this command is the explicit word to enter the loop, and is recorded.
+    Refuses with exit 3, and starts no process, until seven approvals are in force; the refusal names each one that
+    is missing. Then it calibrates: the baseline runs on a few seeds, at most a quarter of what fits, and the eighth
+    approval is asked with what tonight can prove and how many experiments fit; `--yes` gives it unattended. Giving
+    this command is the explicit word to enter the loop, and is recorded.
     Ctrl-C once finishes what is running and writes the report; twice stops now. `start` goes on after both.
 
     An environment is any id that Gymnasium knows, or `package.module:MyEnv-v0` of an installed package.
@@ -80,6 +84,10 @@ def start(
         _draft(folder, stated, yes=yes)
     machine, at = active(folder)
     progress = Progress()
+    if _needs_calibration(machine, at) and (why := _calibrate(machine, at, progress, yes=yes)):
+        told: dict[str, object] = {"over": why, "next": ["overnight start"]}
+        data(told, f"{why} The baseline is not calibrated yet.\nnext: overnight start", as_json=as_json)
+        return
     why = _sit(machine, at, progress)
     progress.passing("writing the report")
     facts = write_report(machine, at)
@@ -110,11 +118,35 @@ def _draft(folder: Path, stated: "Stated", *, yes: bool) -> None:
             say(f"Approved unattended: {', '.join(given)}. `overnight contract` shows the terms.")
 
 
-def _sit(machine: "Machine", at: "StudyFolder", progress: Progress) -> str:
+def _needs_calibration(machine: "Machine", at: "StudyFolder") -> bool:
+    """Whether only the eighth approval is missing, so that the baseline runs before it is asked."""
+    from overnight.admission import read_terms, standings
+    from overnight.records.contract import Clause
+    from overnight.study.study import read_state
+
+    state, reading = read_state(machine, at), read_terms(machine, at)
+    missing = [one.clause for one in standings(reading, state) if one.standing != "in force"]
+    return missing == [Clause.EXPERIMENTS] and reading.contract() is not None
+
+
+def _calibrate(machine: "Machine", at: "StudyFolder", progress: Progress, *, yes: bool) -> str:
+    """Calibrate the baseline and ask for the eighth approval; or why that did not come to its end."""
+    from overnight.cli.approve import approve_experiments
+    from overnight.loop import CALIBRATED
+
+    why = _sit(machine, at, progress, only_calibrates=True)
+    progress.clear()
+    if why != CALIBRATED:
+        return why
+    approve_experiments(machine, at, yes=yes)
+    return ""
+
+
+def _sit(machine: "Machine", at: "StudyFolder", progress: Progress, *, only_calibrates: bool = False) -> str:
     """One sitting, from the gate to the reason why it ended."""
     from overnight.adapters.launchers.local import LocalLauncher
     from overnight.adapters.proposers.search import SearchProposer
-    from overnight.admission import Who, enter, slots
+    from overnight.admission import Who, enter, enter_to_calibrate, slots
     from overnight.candidate.tree import Store
     from overnight.cli.terminal import attended
     from overnight.errors import Refused
@@ -126,7 +158,8 @@ def _sit(machine: "Machine", at: "StudyFolder", progress: Progress) -> str:
     from overnight.trials import Bench
 
     with Study.open(machine, at, doing="overnight start") as study:
-        contract = enter(study, Who(login(), Strength.TERMINAL if attended(os.environ) else Strength.UNATTENDED))
+        who = Who(login(), Strength.TERMINAL if attended(os.environ) else Strength.UNATTENDED)
+        contract = enter_to_calibrate(study, who) if only_calibrates else enter(study, who)
         if short := disk_shortfall(contract, at):
             raise Refused(f"{at.task.name}/{at.name}", (short,), hint="`overnight clean` frees what is not evidence")
         seeds = Seeds(load_key(study.state.seed_commitment or ""), f"{at.task.name}/{at.name}")
@@ -140,12 +173,12 @@ def _sit(machine: "Machine", at: "StudyFolder", progress: Progress) -> str:
             say=progress.say,
             passing=progress.passing,
         )
-        for line in _opening(study, contract, bench.slots):
+        for line in _opening(study, contract, bench.slots) if only_calibrates or not study.state.calibrating else ():
             progress.say(line)
         spent = study.state.wall_seconds / bench.slots
         deadline = time.monotonic() + contract.budget.max_wall_hours * 3600 - spent
         with listening(progress.say) as finishing:
-            return night(Night(bench, SearchProposer(), deadline, finishing))
+            return night(Night(bench, SearchProposer(), deadline, finishing, only_calibrates=only_calibrates))
 
 
 def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:

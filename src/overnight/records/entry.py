@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
 from overnight.records.approval import Approval, LoopEntry, Permit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.lifecycle import Actor
 from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
@@ -21,6 +22,7 @@ class Kind(StrEnum):
     CREATED = "created"
     APPROVED = "approved"
     ENTERED = "entered"
+    CALIBRATED = "calibrated"
     DRAFTED = "drafted"
     PERMITTED = "permitted"
     REFUSED = "refused"
@@ -30,6 +32,7 @@ class Kind(StrEnum):
     MEASURED = "measured"
     VERIFIED = "verified"
     DECIDED = "decided"
+    TURNED = "turned"
     NOTED = "noted"
 
 
@@ -83,6 +86,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.CREATED: Created,
     Kind.APPROVED: Approval,
     Kind.ENTERED: LoopEntry,
+    Kind.CALIBRATED: Calibration,
     Kind.DRAFTED: Candidate,
     Kind.PERMITTED: Permit,
     Kind.REFUSED: Refusal,
@@ -92,6 +96,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.MEASURED: Evidence,
     Kind.VERIFIED: Verification,
     Kind.DECIDED: Decision,
+    Kind.TURNED: Turn,
     Kind.NOTED: Note,
 }
 """The record that each kind of entry holds."""
@@ -102,6 +107,7 @@ Payload = (
     Created
     | Approval
     | LoopEntry
+    | Calibration
     | Candidate
     | Permit
     | Refusal
@@ -111,6 +117,7 @@ Payload = (
     | Evidence
     | Verification
     | Decision
+    | Turn
     | Note
 )
 
