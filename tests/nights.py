@@ -45,8 +45,8 @@ def small_study(project: Path) -> Scene:
     begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=2048, hours=1))
     scene = scene_in(project)
     for old, new in (
-        ("screen_train_seeds: 3", "screen_train_seeds: 2"),
-        ("confirm_train_seeds: 6", "confirm_train_seeds: 4"),
+        ("screen_train_seeds: null", "screen_train_seeds: 2"),
+        ("confirm_train_seeds: null", "confirm_train_seeds: 4"),
         ("screen_episodes: 20", "screen_episodes: 10"),
         ("confirm_episodes: 100", "confirm_episodes: 10"),
     ):

@@ -20,15 +20,15 @@ from overnight.claims import claims, completed_runs, incumbent, median_run
 from overnight.decide.certify import MEANING
 from overnight.errors import OvernightError
 from overnight.evaluate.measure import measure_reference, record
-from overnight.evaluate.seeds import Phase, Seeds
+from overnight.evaluate.seeds import Seeds
 from overnight.ports import Machine
 from overnight.records.contract import Contract, Plant
-from overnight.records.decision import Verdict
 from overnight.report import facts as told
 from overnight.report.exports import results_tsv
 from overnight.report.html import render_html
 from overnight.report.markdown import render_markdown
 from overnight.report.png import encode_png
+from overnight.shortfall import shortfall
 from overnight.study.artifacts import read_bytes
 from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
@@ -132,35 +132,7 @@ class Morning:
 
     def _shortfall(self) -> told.Shortfall:
         decided = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
-        attempts = [data for data in decided if data["verdict"] in (Verdict.REFUTED, Verdict.INCONCLUSIVE)]
-        meant = [data for data in attempts if not self.state.candidates[data["candidate"]].plant]
-        confirm = [data for data in meant if self.state.runs[data["evidence"][0]].phase == "confirm"]
-        if confirm:
-            last = confirm[-1]
-            return told.Shortfall(
-                because=last["because"],
-                would_decide="More fresh seeds would decide; `overnight start` goes on.",
-                gain=last["gain"],
-                low=last["gain_low"],
-                high=last["gain_high"],
-            )
-        if self.state.stack:
-            return self._kept_only()
-        tried = len(self.state.ideas())
-        return told.Shortfall(
-            because=f"No candidate of {tried} was clearly better than the baseline on the screening seeds.",
-            would_decide="More candidates, or a longer night, may find one.",
-        )
-
-    def _kept_only(self) -> told.Shortfall:
-        """What can be said of a tip that was kept while screening and never came to its certification."""
-        round_ = self.state.attempts + 1
-        done = sum(run.phase == "confirm" and run.round == round_ for run in self.state.runs.values())
-        left = 2 * self.contract.evaluation.confirm_train_seeds - done
-        return told.Shortfall(
-            because=f"Kept, not certified: {', '.join(self.state.stack)} did better on the screening seeds only.",
-            would_decide=f"{left} more runs on fresh seeds would decide: `overnight extend`, then `overnight start`.",
-        )
+        return shortfall(self.state, self.contract, decided)
 
     # What was tried
 
@@ -174,21 +146,20 @@ class Morning:
             score=fmean(scores) if scores else None,
         )
 
-    def _scores(self, candidate: str, phase: Phase = "screen") -> list[float]:
+    def _scores(self, candidate: str) -> list[float]:
         return [
             run.score
             for run in self.state.runs.values()
-            if run.candidate == candidate and run.phase == phase and run.score is not None
+            if run.candidate == candidate and run.phase == "screen" and run.score is not None
         ]
 
     def _line(self, one: CandidateState) -> told.CandidateLine:
         proposal = drafted(self.machine, self.at, one).proposal
-        phase: Phase = "confirm" if one.plant else "screen"
-        scores = self._scores(one.id, phase)
+        scores = self._scores(one.id)
         tip = next(
             (other.id for other in self.state.candidates.values() if other.commit == one.base), self.state.baseline
         )
-        tips = self._scores(tip, phase)
+        tips = self._scores(tip)
         screened = self._screening(one.id)
         return told.CandidateLine(
             id=one.id,

@@ -22,6 +22,7 @@ from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, m
 from overnight.evaluate.seeds import Seeds, keys_folder
 from overnight.isolation import proven, tier_for
 from overnight.ports import Launcher
+from overnight.racing import Follower
 from overnight.records.codec import digest, loads
 from overnight.records.contract import Contract
 from overnight.records.entry import Note
@@ -76,6 +77,8 @@ class Bench:
 
     since: dict[str, float] = field(default_factory=dict)
     """Since when each of them is watched, by the clock that does not count what stood still."""
+    follower: Follower = field(default_factory=Follower)
+    """The race, which is told each moment of the ledger once."""
 
     def watch(self, name: str, folder: Path, slot: int | None) -> None:
         """Count a run among those that are going."""
@@ -284,7 +287,7 @@ def begin(one: Bench, want: Wanted) -> None:
     Raises `Spent` where nothing but the budget stands against it.
     """
     study, name = one.study, one.study.state.next_run()
-    reasons = may_launch_now(study)
+    reasons = may_launch_now(study, want.candidate)
     if reasons:
         record_refusal(study, None, reasons)
         if all(reason.rule == "budget" for reason in reasons):

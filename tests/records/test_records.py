@@ -9,11 +9,12 @@ from overnight.contract.read import read
 from overnight.errors import UserError
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
 from overnight.records.codec import Versioned, decode, dumps, encode, loads
 from overnight.records.contract import Contract, ContractLock
 from overnight.records.curriculum import CurriculumCandidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.entry import PAYLOADS, Created, Entry, Kind, Note, Validation
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.job import Exit, Job
@@ -191,6 +192,25 @@ SAMPLES: dict[type[Versioned], Plain] = {
         "comparability": DIGEST,
         "artefact": DIGEST,
     },
+    Calibration: {
+        "comparability": DIGEST,
+        "evidence": ["r-0001", "r-0002"],
+        "seeds": 2,
+        "lost": 0,
+        "mean": 210.5,
+        "noise": 12.5,
+        "shape": "even",
+        "run_seconds": 30.5,
+        "references": {"random": 20.5},
+        "runs": 64,
+        "max_runs": 1000,
+        "max_wall_hours": 8.0,
+        "candidates": 20,
+        "provable": 14.5,
+        "sentences": ["This study can prove a gain of +14 return or more."],
+        "plan": {"race": {"baseline_seeds": 2, "pairing": True}, "looks": [6, 12], "shares": [0.6, 0.4]},
+    },
+    Turn: {"loop": "stop", "because": "The time of the night is used up."},
     LoopEntry: {"contract": DIGEST, "approver": "ada", "strength": "unattended"},
     MetricSpec: CONTRACT["metric"],
     Note: {"says": "The night began."},

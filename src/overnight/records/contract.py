@@ -177,10 +177,10 @@ class Baseline:
 class Evaluation:
     """Clause 7: how scores are measured and how sure a claim must be."""
 
-    screen_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)]
-    """How many train seeds a candidate is screened on."""
-    confirm_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)]
-    """How many fresh train seeds each side of a certification gets."""
+    screen_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)] | None = None
+    """Train seeds on which the baseline is calibrated, or null: as many as the runs that fit allow."""
+    confirm_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)] | None = None
+    """The most fresh train seeds of each side of a certification, or null: as many as the runs that fit allow."""
     screen_episodes: Annotated[int, AtLeast(1), AtMost(100_000)] = 20
     """Episodes behind one screening score."""
     confirm_episodes: Annotated[int, AtLeast(1), AtMost(100_000)] = 100

@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
 from overnight.records.approval import Approval, LoopEntry, Permit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.lifecycle import Actor
 from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
@@ -22,6 +23,7 @@ class Kind(StrEnum):
     CREATED = "created"
     APPROVED = "approved"
     ENTERED = "entered"
+    CALIBRATED = "calibrated"
     DRAFTED = "drafted"
     PERMITTED = "permitted"
     REFUSED = "refused"
@@ -33,6 +35,7 @@ class Kind(StrEnum):
     DECIDED = "decided"
     STOOD_STILL = "stood_still"
     HANDED_OFF = "handed_off"
+    TURNED = "turned"
     NOTED = "noted"
 
 
@@ -86,6 +89,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.CREATED: Created,
     Kind.APPROVED: Approval,
     Kind.ENTERED: LoopEntry,
+    Kind.CALIBRATED: Calibration,
     Kind.DRAFTED: Candidate,
     Kind.PERMITTED: Permit,
     Kind.REFUSED: Refusal,
@@ -97,6 +101,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.DECIDED: Decision,
     Kind.STOOD_STILL: StoodStill,
     Kind.HANDED_OFF: HandedOff,
+    Kind.TURNED: Turn,
     Kind.NOTED: Note,
 }
 """The record that each kind of entry holds."""
@@ -107,6 +112,7 @@ Payload = (
     Created
     | Approval
     | LoopEntry
+    | Calibration
     | Candidate
     | Permit
     | Refusal
@@ -118,6 +124,7 @@ Payload = (
     | Decision
     | StoodStill
     | HandedOff
+    | Turn
     | Note
 )
 

@@ -1,11 +1,13 @@
 """What a fold accumulates, and the questions every entry is asked."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from hashlib import sha256
+from typing import Any, ClassVar, Literal
 
 from overnight.records.contract import Clause
 from overnight.records.lifecycle import Actor, State, why_not
 from overnight.records.run import Outcome
+from overnight.records.strict_json import canonical
 from overnight.study.anchor import GENESIS
 
 Data = dict[str, Any]
@@ -35,6 +37,10 @@ class CandidateState:
     """Where it stands."""
     kept: bool = False
     """Whether it joined the tip."""
+    provisional: bool = False
+    """Whether it is kept only until fresh tuning seeds have spoken."""
+    racing: bool = False
+    """Whether it runs against the tip, and nothing is decided yet."""
     validated_under: str | None = None
     """The contract under which the gate last said yes."""
     permitted_under: str | None = None
@@ -87,6 +93,22 @@ class RunState:
     """How long it took."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One thing that the race is told, in the order in which the ledger has it."""
+
+    kind: Literal["planned", "entered", "left", "ran", "decided", "attempted"]
+    """What happened."""
+    about: str
+    """The run, the candidate, or the comparability key of a plan."""
+    verdict: str = ""
+    """What was decided; for a plan, the number of its calibration."""
+    tip: str = ""
+    """The commit of the tip afterwards, where something was decided."""
+    incumbent: str = ""
+    """The commit of the incumbent afterwards."""
+
+
 @dataclass(slots=True, kw_only=True)
 class StudyState:
     """Where a study stands after its entries so far: the accumulator of the fold, and what `state.json` holds."""
@@ -109,6 +131,16 @@ class StudyState:
     """The candidate that is the baseline itself."""
     attempts: int = 0
     """How often a certification was decided."""
+    attempts_certified: list[bool] = field(default_factory=list)
+    """For each of these, whether it certified: what the next one may spend follows from it."""
+    calibrations: list[Data] = field(default_factory=list)
+    """Every calibration with its frozen plan; the last is in force."""
+    calibrating: str | None = None
+    """The contract for which only the baseline may run, until the eighth clause is approved."""
+    baseline_terms: str = ""
+    """The digest of the first seven clauses without the amounts: what the baseline is bound to."""
+    moments: list[Moment] = field(default_factory=list)
+    """What the race is told: plans, candidates, results and verdicts, in order."""
     entered: str | None = None
     """The contract for which the loop was entered."""
     entered_terms: str = ""
@@ -155,6 +187,20 @@ class StudyState:
     def ideas(self) -> list[CandidateState]:
         """Every candidate that somebody means: neither the baseline itself nor a plant of the engine."""
         return [one for one in self.candidates.values() if one.id != self.baseline and not one.plant]
+
+    @property
+    def calibration(self) -> Data | None:
+        """The last calibration; None while there is none."""
+        return self.calibrations[-1] if self.calibrations else None
+
+    def calibration_digest(self) -> str | None:
+        """The digest of the last calibration, by which an approval names it."""
+        return None if self.calibration is None else sha256(canonical(self.calibration)).hexdigest()
+
+    def attempt_is_open(self) -> bool:
+        """Whether a certification has begun on which nothing is decided yet."""
+        wanted = self.attempts + 1
+        return any(run.phase == "confirm" and run.round == wanted for run in reversed(self.runs.values()))
 
     def next_run(self) -> str:
         """The id of the next run."""

@@ -4,10 +4,11 @@ from typing import Any
 
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
 from overnight.records.contract import Contract, ContractLock
 from overnight.records.curriculum import CurriculumCandidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.entry import Created, Entry, Note, Validation
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.job import Exit, Job
@@ -27,6 +28,7 @@ STORED: dict[str, Any] = {
     kind.SCHEMA: kind
     for kind in (
         Approval,
+        Calibration,
         Candidate,
         Contract,
         ContractLock,
@@ -54,6 +56,7 @@ STORED: dict[str, Any] = {
         Space,
         StoodStill,
         StudyState,
+        Turn,
         Validation,
         Verification,
         View,
