@@ -78,7 +78,7 @@ PACKAGES = (
         "Box2D",
         ("box2d", "box2d-py"),
         "BipedalWalker, LunarLander and CarRacing cannot be made",
-        RL,
+        'pip install swig && pip install "gymnasium[box2d]"',
     ),
     Package(
         "MuJoCo",
