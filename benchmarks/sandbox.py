@@ -165,8 +165,17 @@ def stepped(env: str, lanes: int, tier: Tier, pairs: int) -> tuple[float, float]
         budget = RunBudget(unit="env_steps", amount=1e12)
         order = RunOrder(run="r-0001", env=spec, train_seed=1, budget=budget, params={}, cores=1, device="cpu")
         (folder / "run.json").write_bytes(dumps(order))
-        limits = {"wall_seconds": 600.0, "silence_seconds": 600.0, "disk_bytes": 1 << 30}
-        job = Job(command=("true",), env={}, fresh_bytecode=False, cores=(), tier=tier, metered=True, **limits)
+        job = Job(
+            command=("true",),
+            env={},
+            fresh_bytecode=False,
+            cores=(),
+            wall_seconds=600,
+            silence_seconds=600,
+            disk_bytes=1 << 30,
+            tier=tier,
+            metered=True,
+        )
         broker = Broker(folder, job, lambda: None)
         plain = batched.make(spec, range(lanes), threads=1)
         os.environ |= broker.variables()
