@@ -38,7 +38,7 @@ from overnight.study.ledger import holder
 from overnight.study.state import StudyState
 from overnight.study.study import active_study, read_state
 
-_LIMIT_SECONDS = 10.0
+_LIMIT_SECONDS = 30.0
 Standing = Literal["ok", "note", "problem"]
 
 
