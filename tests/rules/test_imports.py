@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[2] / "src" / "overnight"
 
 NOUNS = {"errors", "records"}
 GROUND = NOUNS | {"ports", "machine", "study"}
-MORNING = {"claims", "morning", "home", "play", "again", "dossier"}
+MORNING = {"claims", "morning", "home", "play", "again", "dossier", "transfer"}
 STAGES = {"contract", "gate", "candidate", "propose", "run", "evaluate", "decide", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -49,6 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "play": NOUNS | {"ports", "study", "home"} | STAGES,
     "again": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
     "dossier": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
+    "transfer": NOUNS | {"ports", "study", "admission", "isolation", "begin", "claims", "trials", "again"} | STAGES,
     "simulate": NOUNS | {"decide"},
     "room": NOUNS | {"study"},
     "forecast": NOUNS | {"ports", "study", "admission", "room"} | STAGES,

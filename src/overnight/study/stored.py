@@ -20,6 +20,7 @@ from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
 from overnight.records.space import Space
+from overnight.records.transfer import Transfer
 from overnight.study.state import StudyState
 
 STORED: dict[str, Any] = {
@@ -51,6 +52,7 @@ STORED: dict[str, Any] = {
         RunOrder,
         Space,
         StudyState,
+        Transfer,
         Validation,
         Verification,
         View,
