@@ -120,7 +120,7 @@ def test_a_gain_that_one_low_seed_would_undo_is_not_claimed() -> None:
 
 
 def test_the_last_look_can_be_stretched_and_never_comes_earlier() -> None:
-    assert PLAN.stretched(40) == LookPlan(looks=(*PLAN.looks[:-1], 40), shares=PLAN.shares)
+    assert PLAN.stretched(40) == LookPlan(looks=(6, 40), shares=(0.3, 0.7))
     assert PLAN.stretched(3) == PLAN
 
 

@@ -26,6 +26,7 @@ from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
 from overnight.records.space import Space
+from overnight.records.transfer import Transfer
 from overnight.study.fold import apply
 from overnight.study.state import StudyState
 from overnight.study.stored import STORED
@@ -254,6 +255,19 @@ SAMPLES: dict[type[Versioned], Plain] = {
     },
     Space: SPACE,
     StudyState: _state(CREATED, CANDIDATE),
+    Transfer: {
+        "candidate": "c-0001",
+        "tree": OBJECT,
+        "baseline": OBJECT,
+        "env": {"backend": "gymnasium", "id": "Ant-v5"},
+        "budget": {"unit": "env_steps", "amount": 4000},
+        "times": 4.0,
+        "hardware": "any, cpu, 2 cores a run",
+        "train_seeds": [7, 8],
+        "ours": [1.5, None],
+        "theirs": [1.0, 0.5],
+        "says": "Ant-v5: too few runs brought a score to compare.",
+    },
     Validation: {"candidate": "c-0001", "tree": OBJECT, "contract": DIGEST, "rules": DIGEST},
     Verification: VERIFICATION,
     View: {

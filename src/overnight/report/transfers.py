@@ -29,7 +29,7 @@ _STYLE = (
 def table(found: Sequence[Transfer], *, unit: str) -> str:
     """One line for each setting, with seeds, hardware and the interval of the gain."""
     lines = [
-        f"| environment | training | baseline | candidate | gain, {markdown(unit, 60)} | 95 % interval | seeds | lost |",
+        f"| environment | training | baseline | candidate | gain, {markdown(unit, 60)} | interval | seeds | lost |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for one in found:
