@@ -87,7 +87,7 @@ class _Look:
     def at(cls, metric: MetricSpec, plan: LookPlan, candidate: Arm, incumbent: Arm, bar: float) -> "_Look":
         ours = better_is_higher(metric.direction, candidate.scores)
         theirs = better_is_higher(metric.direction, incumbent.scores)
-        mine, other = _floored(ours, theirs)
+        mine, other = floored(ours, theirs)
         if plan.paired:
             gains = [one - two for one, two in zip(mine, other, strict=True)]
             p_value = paired_gain_p([gain - metric.least_gain for gain in gains])
@@ -139,7 +139,7 @@ class _Look:
         )
 
     def _wanted(self, metric: MetricSpec, plan: LookPlan, alpha: float) -> int | None:
-        mine, other = _floored(self.ours, self.theirs)
+        mine, other = floored(self.ours, self.theirs)
         if plan.paired:
             noise = stdev([one - two for one, two in zip(mine, other, strict=True)]) / 2**0.5
         else:
@@ -167,7 +167,7 @@ def _first(arm: Arm, seeds: int) -> Arm:
     return replace(arm, scores=arm.scores[:seeds], guardrails=rails)
 
 
-def _floored(ours: Sequence[Score], theirs: Sequence[Score]) -> tuple[list[float], list[float]]:
+def floored(ours: Sequence[Score], theirs: Sequence[Score]) -> tuple[list[float], list[float]]:
     """The scores as numbers: a lost seed is one standard deviation below the worst score of both arms."""
     known = [one for one in (*ours, *theirs) if one is not None]
     floor = (min(known) - (stdev(known) if len(known) > 1 else 1.0)) if known else 0.0
