@@ -8,7 +8,7 @@ import pytest
 from overnight.decide.certify import Arm, Certification
 from overnight.decide.guards import (
     has_lower_lows,
-    leans_on_its_lowest,
+    leans_on_luck,
     loses_more,
     mean_gain_interval,
     non_inferior,
@@ -116,7 +116,7 @@ def test_a_gain_that_one_low_seed_would_undo_is_not_claimed() -> None:
     found = tried(side(solved), side(failing), one_look)
     assert found.verdict is Verdict.INCONCLUSIVE and found.p_value < 0.0194
     assert "the level of the low seeds may have got worse" in found.because
-    assert leans_on_its_lowest(solved, failing) and not leans_on_its_lowest(AFTER, BEFORE)
+    assert leans_on_luck(solved, failing) and not leans_on_luck(AFTER, BEFORE)
 
 
 def test_the_last_look_can_be_stretched_and_never_comes_earlier() -> None:

@@ -141,7 +141,7 @@ class _Try:
 
     def error(self) -> float:
         """Each try may spend two thirds of what is left; each of its looks an equal part of that."""
-        return self.rule.total_error * 2 / 3**self.stage / len(self.rule.looks)
+        return self.rule.total_error * 2 / 3.0**self.stage / len(self.rule.looks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ LEAST_FOR_A_CLAIM = 16
 """Below this many runs in the study, four fresh seeds a side do not fit beside a baseline and a search."""
 _EARLY_POWER = 0.8
 """During the search an attempt is made when its first look would certify this often."""
-_LAST_POWER = 0.1
+_LAST_POWER = 0.2
 """At the end one is made when its last look would: a long shot costs false claims of merely noisier candidates."""
 _STRETCH = 3
 """The last attempt of a study may look at this many times the seeds of the last look, where runs are left over."""
