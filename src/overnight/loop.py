@@ -11,7 +11,6 @@ going are adopted, and a run that was lost is run again and does not count.
     certify     when the search is over, the tip is measured against the incumbent on fresh seeds
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
@@ -37,6 +36,7 @@ from overnight.records.proposal import Exhausted, Proposal, View, Wait
 from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
 LOOK_SECONDS = 0.1
+ASKED = "Somebody asked to finish."
 MOST_REFUSED = 20
 """A proposer that is refused so often in a row has nothing to offer that may run."""
 
@@ -48,7 +48,7 @@ class Night:
     bench: Bench
     proposer: Proposer
     deadline: float
-    """When the night is over, by the monotonic clock."""
+    """When the night is over, by the clock of the machine that does not count what stood still."""
     finishing: Callable[[], bool] = lambda: False
     """Whether somebody asked to finish what is running and report."""
     spent: str = ""
@@ -59,6 +59,8 @@ class Night:
     """How many ideas in a row the gate refused."""
     attempts: int = -1
     """How many certifications were decided when the search was over: one more is made, and no second one."""
+    heed: Callable[[], None] = lambda: None
+    """Called again and again: takes note of what happens around the loop."""
 
 
 def night(one: Night) -> str:
@@ -71,15 +73,16 @@ def night(one: Night) -> str:
     plants.draft(bench)
     _hear_drafts(bench)
     while True:
+        one.heed()
         settle(bench)
         if _judge(bench):
             continue
         wanted = _begin(one)
         if bench.going:
             bench.passing(_progress(one))
-            time.sleep(LOOK_SECONDS)
+            bench.study.machine.sleep(LOOK_SECONDS)
         elif one.finishing() or one.spent:
-            return one.spent or "Somebody asked to finish."
+            return one.spent or ASKED
         elif not wanted and not _propose(one) and not _certification_is_open(one):
             return one.over
 
@@ -149,7 +152,7 @@ def _propose(one: Night) -> bool:
         one.over = answer.because
         return _over(one)
     if isinstance(answer, Wait):
-        time.sleep(min(answer.until_seconds, 5.0))
+        bench.study.machine.sleep(min(answer.until_seconds, 5.0))
         return True
     candidate = propose_params(bench.study, bench.store, answer)
     reasons = admit_candidate(bench.study, bench.store, candidate.id)
@@ -198,7 +201,7 @@ def _why_over(one: Night) -> str:
     needed = screens * contract.evaluation.screen_train_seeds + 2 * contract.evaluation.confirm_train_seeds
     if len(state.runs) + needed > contract.budget.max_runs:
         return f"The budget of {contract.budget.max_runs:,} runs is used up, but for a certification."
-    if time.monotonic() + needed * _run_seconds(one.bench) / one.bench.slots > one.deadline:
+    if one.bench.study.machine.running() + needed * _run_seconds(one.bench) / one.bench.slots > one.deadline:
         return "The time of the night is used up, but for a certification."
     return ""
 
@@ -219,7 +222,7 @@ def _progress(one: Night) -> str:
     doing = (
         f"trying {focus.id}" if focus is not None else "certifying the tip" if bench.study.state.stack else "waiting"
     )
-    left = max(one.deadline - time.monotonic(), 0.0)
+    left = max(one.deadline - bench.study.machine.running(), 0.0)
     runs_left = max(bench.contract.budget.max_runs - len(bench.study.state.runs), 0)
     left = min(left, (runs_left + len(bench.going)) * _run_seconds(bench) / bench.slots)
     return f"{len(bench.study.state.runs)} runs, {doing}; at most {_told(left)} left"

@@ -72,6 +72,7 @@ class Morning:
         state, contract = self.state, self.contract
         claims = tuple(self._claims())
         unit = contract.budget.stop_unit.replace("_", " ")
+        counted = ", counted by a broker" if contract.budget.metered else ""
         return told.Facts(
             study=state.study,
             task=state.task,
@@ -82,7 +83,7 @@ class Morning:
                 direction=contract.metric.direction,
                 solved=contract.metric.solved,
             ),
-            budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}.",
+            budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}{counted}.",
             hardware=f"{contract.hardware.device}, {contract.hardware.cores_per_run} core a run.",
             isolation=self._isolation(),
             baseline=self._baseline(),
@@ -228,6 +229,11 @@ class Morning:
             candidates=len(state.candidates) - bool(state.baseline),
             wall_seconds=state.wall_seconds,
             cpu_seconds=state.cpu_seconds,
+            gaps=tuple(
+                (entry["data"]["until"], entry["data"]["seconds"])
+                for entry in self.entries
+                if entry["kind"] == "stood_still"
+            ),
         )
 
     # What can be seen

@@ -13,6 +13,7 @@ from overnight.records.lifecycle import Actor
 from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.sitting import HandedOff, StoodStill
 
 
 class Kind(StrEnum):
@@ -30,6 +31,8 @@ class Kind(StrEnum):
     MEASURED = "measured"
     VERIFIED = "verified"
     DECIDED = "decided"
+    STOOD_STILL = "stood_still"
+    HANDED_OFF = "handed_off"
     NOTED = "noted"
 
 
@@ -92,6 +95,8 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.MEASURED: Evidence,
     Kind.VERIFIED: Verification,
     Kind.DECIDED: Decision,
+    Kind.STOOD_STILL: StoodStill,
+    Kind.HANDED_OFF: HandedOff,
     Kind.NOTED: Note,
 }
 """The record that each kind of entry holds."""
@@ -111,6 +116,8 @@ Payload = (
     | Evidence
     | Verification
     | Decision
+    | StoodStill
+    | HandedOff
     | Note
 )
 

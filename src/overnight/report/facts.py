@@ -63,6 +63,8 @@ class Night:
     """The wall time of all runs, added up."""
     cpu_seconds: float
     """The processor time of all runs, added up."""
+    gaps: tuple[tuple[str, float], ...] = ()
+    """When the machine stood still: until when, and for how many seconds. No budget counts that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

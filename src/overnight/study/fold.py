@@ -24,6 +24,7 @@ from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
+from overnight.study.sittings import fold_handoff, fold_standstill, go_on
 from overnight.study.state import (
     CandidateState,
     Data,
@@ -147,6 +148,7 @@ def _entered(state: StudyState, data: Data, actor: str) -> None:
                 one.validated_under = now
     state.entered, state.entered_terms = now, bound
     state.refused = []
+    go_on(state)
 
 
 def _drafted(state: StudyState, data: Data, actor: str) -> None:
@@ -161,6 +163,7 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
     plant = data.get("plant")
     if plant is not None and actor != Actor.ENGINE:
         raise Unlawful(f"Only the engine plants candidates, but the {actor} drafted {name} as a {plant}.")
+    go_on(state)
     state.candidates[name] = CandidateState(
         id=name,
         drafted_at=state.ledger_bytes,
@@ -233,6 +236,7 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         number=int(data["number"]),
     )
     one.runs.append(run)
+    go_on(state)
     if not settled:
         one.state = State.LAUNCHED
 
@@ -322,5 +326,7 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "measured": _measured,
     "verified": _verified,
     "decided": _decided,
+    "stood_still": fold_standstill,
+    "handed_off": fold_handoff,
     "noted": _noted,
 }

@@ -129,6 +129,14 @@ class StudyState:
     """Wall time that runs took, added up."""
     cpu_seconds: float = 0.0
     """Processor time that runs took, added up."""
+    standstills: int = 0
+    """How often the engine stood still."""
+    still_seconds: float = 0.0
+    """For how long, added up."""
+    handed_off: str = ""
+    """Why the last sitting ended; empty when something was begun since."""
+    leads_on: str = ""
+    """The command that its handoff named."""
     entries: int = 0
     """How many entries it is folded from."""
     head: str = GENESIS

@@ -19,6 +19,7 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
 from overnight.records.transfer import Transfer
 from overnight.study.state import StudyState
@@ -36,6 +37,7 @@ STORED: dict[str, Any] = {
         Entry,
         Evidence,
         Exit,
+        HandedOff,
         Job,
         LoopEntry,
         MetricSpec,
@@ -51,6 +53,7 @@ STORED: dict[str, Any] = {
         RunEnd,
         RunOrder,
         Space,
+        StoodStill,
         StudyState,
         Transfer,
         Validation,
