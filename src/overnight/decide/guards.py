@@ -24,6 +24,8 @@ NI_LEVEL = 0.05
 """The chance at which a guardrail that is worse by exactly its margin is taken to hold."""
 _ONE_IN = 12
 """A gain must outlast one low seed in so many, and at least one."""
+_FEWEST = 5
+"""From this many seeds a side a gain can outlast a low seed."""
 _LEAST_SPREAD = 0.25
 """The part of the other arm's variance that an arm has at least."""
 
@@ -101,7 +103,10 @@ def leans_on_luck(ours: Sequence[float], theirs: Sequence[float], *, paired: boo
     """Whether the gain would be gone if one of the candidate's seeds in twelve were as low as the lowest of both arms.
 
     A dozen seeds seldom show a failure that comes once in twenty. What the other arm showed may happen here too.
+    Four seeds a side cannot outlast a low one at 5 %, whatever the gain, so they are not asked.
     """
+    if len(ours) < _FEWEST:
+        return False
     floor, lowered = min(*ours, *theirs), list(ours)
     for place in sorted(range(len(ours)), key=ours.__getitem__)[: ceil(len(ours) / _ONE_IN)]:
         lowered[place] = floor
