@@ -28,6 +28,7 @@ from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
 from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
+from overnight.records.transfer import Transfer
 from overnight.study.fold import apply
 from overnight.study.state import StudyState
 from overnight.study.stored import STORED
@@ -277,6 +278,22 @@ SAMPLES: dict[type[Versioned], Plain] = {
     },
     Space: SPACE,
     StudyState: _state(CREATED, CANDIDATE),
+    Transfer: {
+        "candidate": "c-0001",
+        "tree": OBJECT,
+        "baseline": OBJECT,
+        "env": {"backend": "gymnasium", "id": "Ant-v5", "kwargs": {}, "max_episode_steps": None, "clip_actions": True},
+        "budget": {"unit": "env_steps", "amount": 4000},
+        "times": 4.0,
+        "hardware": "any, cpu, 2 cores a run",
+        "train_seeds": [7, 8],
+        "ours": [1.5, None],
+        "theirs": [1.0, 0.5],
+        "gain": None,
+        "gain_low": None,
+        "gain_high": None,
+        "says": "Ant-v5: too few runs brought a score to compare.",
+    },
     Validation: {"candidate": "c-0001", "tree": OBJECT, "contract": DIGEST, "rules": DIGEST},
     Verification: VERIFICATION,
     View: {

@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[2] / "src" / "overnight"
 
 NOUNS = {"errors", "records"}
 GROUND = NOUNS | {"ports", "machine", "study"}
-MORNING = {"claims", "morning", "home", "play", "again", "handoff", "dossier"}
+MORNING = {"claims", "morning", "home", "play", "again", "handoff", "dossier", "transfer"}
 TONIGHT = {"awake", "background", "resume", "watch", "sitting"}
 STAGES = {"contract", "gate", "candidate", "propose", "run", "evaluate", "decide", "report"}
 
@@ -62,6 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "play": NOUNS | {"ports", "study", "home"} | STAGES,
     "again": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
     "dossier": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
+    "transfer": NOUNS | {"ports", "study", "admission", "isolation", "begin", "claims", "trials", "again"} | STAGES,
     "simulate": NOUNS | {"decide"},
     "room": NOUNS | {"study"},
     "forecast": NOUNS | {"ports", "study", "admission", "room", "racing"} | STAGES,

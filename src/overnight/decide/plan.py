@@ -48,8 +48,7 @@ class StudyPlan:
         """
         if self.looks is None or not self.should_certify(race, past, ending=True):
             return False
-        needed = 2 * self.looks.looks[min(1, len(self.looks.looks) - 1)] + self.audit_seeds
-        return runs_left < needed + _ONE_CANDIDATE
+        return runs_left < self.looks.runs() + self.audit_seeds + _ONE_CANDIDATE
 
     def attempt_plan(self, race: Race, *, runs_left: float | None = None) -> LookPlan | None:
         """The looks of an attempt that begins now; fixed before its first score. Paired where luck is much shared.
@@ -118,9 +117,9 @@ def plan_study(runs: float, *, idea_cost: float = 1.0, total_error: float = 0.05
 
 def _layout(runs: float) -> tuple[int, int, LookPlan | None, int]:
     if runs >= 300:
-        return 8, 3, LookPlan(looks=(6, 12, 20), shares=(0.4, 0.3, 0.3)), 8
+        return 8, 5, LookPlan(looks=(6, 12, 20), shares=(0.4, 0.3, 0.3)), 8
     if runs >= 150:
-        return 8, 3, LookPlan(looks=(6, 12, 20), shares=(0.4, 0.3, 0.3)), 4
+        return 8, 5, LookPlan(looks=(6, 12, 20), shares=(0.4, 0.3, 0.3)), 4
     if runs >= 64:
         return 8, 3, LookPlan(looks=(6, 12), shares=(0.6, 0.4)), 0
     if runs >= 40:

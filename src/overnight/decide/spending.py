@@ -47,8 +47,14 @@ class LookPlan:
         return LookPlan(looks=tuple(looks[place] for place in kept), shares=shares, paired=True)
 
     def stretched(self, seeds: int) -> "LookPlan":
-        """The same plan with its last look at so many seeds; never earlier than it was."""
-        return replace(self, looks=(*self.looks[:-1], max(self.looks[-1], seeds)))
+        """The same plan with its last look at so many seeds, which then gets half of what earlier looks may spend.
+
+        A number of seeds that is not above the last look's changes nothing.
+        """
+        if seeds <= self.looks[-1]:
+            return self
+        earlier = tuple(share / 2 for share in self.shares[:-1])
+        return replace(self, looks=(*self.looks[:-1], seeds), shares=(*earlier, 1 - sum(earlier)))
 
     def up_to(self, seeds: int) -> "LookPlan | None":
         """The same plan without looks beyond so many seeds; None where fewer than four leave nothing to look at.

@@ -22,6 +22,7 @@ from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
 from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
+from overnight.records.transfer import Transfer
 from overnight.study.state import StudyState
 
 STORED: dict[str, Any] = {
@@ -57,6 +58,7 @@ STORED: dict[str, Any] = {
         StoodStill,
         StudyState,
         Turn,
+        Transfer,
         Validation,
         Verification,
         View,
