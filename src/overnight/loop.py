@@ -324,4 +324,6 @@ def _is_time_to_certify(one: Night) -> bool:
         return False
     left, past = runs_left(one), tuple(state.attempts_certified)
     ending = bool(one.over) or plan.is_ending(race, past, left)
+    if judge.in_focus(bench) is not None and not ending:
+        return False  # an idea that waits is cheaper than an attempt, and is then certified with the rest
     return left >= 2 * plan.looks.looks[0] and plan.should_certify(race, past, ending=ending)

@@ -93,7 +93,11 @@ def start(
     facts = write_report(machine, at)
     progress.clear()
     _hand_off(machine, at, why, facts)
-    told = {
+    data(_told(why, facts, at), "\n".join(_morning(why, facts, at)), as_json=as_json)
+
+
+def _told(why: str, facts: "Facts", at: "StudyFolder") -> dict[str, object]:
+    return {
         "over": why,
         "runs": facts.night.runs,
         "certified": [claim.sentence for claim in facts.claims],
@@ -101,7 +105,6 @@ def start(
         "handoff": str(at.handoff),
         "next": [one.command for one in facts.next_commands],
     }
-    data(told, "\n".join(_morning(why, facts, at)), as_json=as_json)
 
 
 def _draft(folder: Path, stated: "Stated", *, yes: bool) -> None:
