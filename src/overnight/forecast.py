@@ -1,12 +1,12 @@
 """What a night can do within its contract, said before it begins. Launches nothing and writes nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Literal
 
 from overnight.admission import slots
 from overnight.decide.calibrate import experiments_that_fit, provable_gain
-from overnight.decide.plan import LEAST_FOR_A_CLAIM, StudyPlan, plan_study
+from overnight.decide.plan import LEAST_FOR_A_CLAIM, StudyPlan, cost_of_an_idea, plan_study
 from overnight.decide.telling import decimals, told
 from overnight.racing import plan_of
 from overnight.records.contract import Contract
@@ -76,9 +76,11 @@ def runs_that_fit(state: StudyState, contract: Contract, side_by_side: int) -> i
 
 def planned(state: StudyState, contract: Contract, side_by_side: int) -> StudyPlan:
     """The plan for the runs that fit, as far as the contract leaves it open."""
-    how = contract.evaluation
-    plan = plan_study(runs_that_fit(state, contract, side_by_side), total_error=how.max_false_claims)
-    return plan.within(how.screen_train_seeds, how.confirm_train_seeds)
+    how, runs = contract.evaluation, runs_that_fit(state, contract, side_by_side)
+    plan = plan_study(runs, total_error=how.max_false_claims)
+    plan = plan.within(how.screen_train_seeds, how.confirm_train_seeds)
+    cost = cost_of_an_idea(plan, runs, contract.experiments.stop.max_candidates)
+    return replace(plan, rule=replace(plan.rule, idea_cost=cost))
 
 
 def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, side_by_side: int) -> Forecast:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from overnight import calibrating, judge, plants
+from overnight import calibrating, judge, plants, verifying
 from overnight.admission import (
     Drafting,
     admit_candidate,
@@ -85,7 +85,7 @@ def _until_over(one: Night) -> str:
     bench = one.bench
     while True:
         settle(bench)
-        if _calibrate(one) or _judge(bench):
+        if _calibrate(one) or _verify(bench) or _judge(bench):
             continue
         if one.only_calibrates and not calibrating.is_due(bench.study.state, bench.contract):
             return CALIBRATED
@@ -107,6 +107,15 @@ def _calibrate(one: Night) -> bool:
     one.bench.study.append(Actor.ENGINE, found)
     for says in found.sentences:
         one.bench.say(says)
+    return True
+
+
+def _verify(bench: Bench) -> bool:
+    """Write down what the behaviour behind a certified gain looks like; False when nothing waits for it."""
+    name = verifying.unverified(bench.study.state)
+    if name is None:
+        return False
+    bench.study.append(Actor.JUDGE, verifying.verify(bench, name))
     return True
 
 

@@ -89,6 +89,16 @@ class StudyPlan:
         return replace(self, rule=rule, looks=looks)
 
 
+def cost_of_an_idea(plan: StudyPlan, runs: float, ideas: int) -> float:
+    """What one idea is worth in runs where only so many are allowed: the runs there are for each, between 1 and 20.
+
+    Where ideas are many, one that is behind after a seed is left; where they are few, each is given more seeds.
+    """
+    last = 0 if plan.looks is None else 2 * plan.looks.looks[-1]
+    each = (runs - plan.rule.baseline_seeds - last) / max(ideas, 1)
+    return min(max(each - 1.0, 1.0), 20.0)
+
+
 def thawed(plan: FrozenPlan) -> StudyPlan:
     """The plan that a record holds."""
     rule = RaceRule(**plan.race)  # type: ignore[arg-type] # a record of another version does not fit, and says so

@@ -133,6 +133,10 @@ class StudyState:
     """How often a certification was decided."""
     attempts_certified: list[bool] = field(default_factory=list)
     """For each of these, whether it certified: what the next one may spend follows from it."""
+    certified: list[str] = field(default_factory=list)
+    """Every tip that was ever certified, in order."""
+    verified: list[str] = field(default_factory=list)
+    """Candidates whose evidence was verified, with behaviour looked at."""
     calibrations: list[Data] = field(default_factory=list)
     """Every calibration with its frozen plan; the last is in force."""
     calibrating: str | None = None
