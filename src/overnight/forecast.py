@@ -79,8 +79,9 @@ def planned(state: StudyState, contract: Contract, side_by_side: int) -> StudyPl
     how, runs = contract.evaluation, runs_that_fit(state, contract, side_by_side)
     plan = plan_study(runs, total_error=how.max_false_claims)
     plan = plan.within(how.screen_train_seeds, how.confirm_train_seeds)
-    cost = cost_of_an_idea(plan, runs, contract.experiments.stop.max_candidates)
-    return replace(plan, rule=replace(plan.rule, idea_cost=cost))
+    ideas = contract.experiments.stop.max_candidates
+    cost = cost_of_an_idea(plan, runs, ideas)
+    return replace(plan, ideas=ideas, rule=replace(plan.rule, idea_cost=cost))
 
 
 def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, side_by_side: int) -> Forecast:

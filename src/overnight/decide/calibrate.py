@@ -172,7 +172,8 @@ def provable_gain(plan: StudyPlan, noise: float | None, past: tuple[bool, ...] =
 def experiments_that_fit(plan: StudyPlan, runs: float) -> int:
     """About how many candidates can race on so many runs when a certification is kept back."""
     last = 0 if plan.looks is None else 2 * plan.looks.looks[0] + plan.audit_seeds
-    return max(0, int((runs - last) / runs_a_candidate(plan.rule.idea_cost)))
+    fits = max(0, int((runs - last) / runs_a_candidate(plan.rule.idea_cost)))
+    return fits if plan.ideas is None else min(fits, plan.ideas)
 
 
 def runs_a_candidate(idea_cost: float) -> float:

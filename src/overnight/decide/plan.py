@@ -38,6 +38,8 @@ class StudyPlan:
     """The chance that the study claims a gain that is not there."""
     mode: Mode = "family"
     """What that chance is about: any false claim, or the share of false ones."""
+    ideas: int | None = None
+    """The most candidates that the contract lets in; None where nothing limits them."""
 
     def is_ending(self, race: Race, past: tuple[bool, ...], runs_left: float) -> bool:
         """Whether the runs left must now go into a last attempt, because the next candidate could use them up.

@@ -33,6 +33,7 @@ from overnight.study.state import (
     StudyState,
     Unlawful,
     candidate_of,
+    check_comparable,
     check_evidence,
     check_step,
     check_tree,
@@ -353,6 +354,7 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     one = candidate_of(state, data)
     check_evidence(state, data["evidence"])
+    check_comparable(state, data["evidence"])
     because = text(data["because"])
     gain = None if data["gain"] is None else float(data["gain"])
     attempts = state.attempts
