@@ -91,6 +91,7 @@ def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, 
     runs_left = max(budget.max_runs - len(state.runs), 0)
     hours_left = max(budget.max_wall_hours - state.wall_seconds / side_by_side / 3600, 0.0)
     seconds_a_run = run_seconds(state)
+    plan = replace(plan, ideas=None)  # the stop rule is a limit of its own here
     before = 0 if frozen is not None else plan.rule.baseline_seeds
     fits: dict[Limit, int] = {
         "runs": experiments_that_fit(plan, runs_left - before),

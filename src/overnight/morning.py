@@ -291,7 +291,7 @@ class Morning:
         more = told.NextCommand(says="See what was changed, and why.", command=self._command("show", tip))
         if incumbent(self.state) != self.state.baseline:
             home = self._command("take", "--policy", "policy")
-            again = self._command("reproduce", tip)
+            again = self._command("reproduce", incumbent(self.state))
             return (
                 told.NextCommand(says="Take the policy home: weights, normaliser, and an act.py.", command=home),
                 told.NextCommand(says="Train and measure it again, and compare every episode.", command=again),
