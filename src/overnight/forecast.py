@@ -1,12 +1,12 @@
 """What a night can do within its contract, said before it begins. Launches nothing and writes nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Literal
 
 from overnight.admission import slots
 from overnight.decide.calibrate import experiments_that_fit, provable_gain
-from overnight.decide.plan import LEAST_FOR_A_CLAIM, StudyPlan, plan_study
+from overnight.decide.plan import LEAST_FOR_A_CLAIM, StudyPlan, cost_of_an_idea, plan_study
 from overnight.decide.telling import decimals, told
 from overnight.racing import plan_of
 from overnight.records.contract import Contract
@@ -76,9 +76,12 @@ def runs_that_fit(state: StudyState, contract: Contract, side_by_side: int) -> i
 
 def planned(state: StudyState, contract: Contract, side_by_side: int) -> StudyPlan:
     """The plan for the runs that fit, as far as the contract leaves it open."""
-    how = contract.evaluation
-    plan = plan_study(runs_that_fit(state, contract, side_by_side), total_error=how.max_false_claims)
-    return plan.within(how.screen_train_seeds, how.confirm_train_seeds)
+    how, runs = contract.evaluation, runs_that_fit(state, contract, side_by_side)
+    plan = plan_study(runs, total_error=how.max_false_claims)
+    plan = plan.within(how.screen_train_seeds, how.confirm_train_seeds)
+    ideas = contract.experiments.stop.max_candidates
+    cost = cost_of_an_idea(plan, runs, ideas)
+    return replace(plan, ideas=ideas, rule=replace(plan.rule, idea_cost=cost))
 
 
 def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, side_by_side: int) -> Forecast:
@@ -88,6 +91,7 @@ def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, 
     runs_left = max(budget.max_runs - len(state.runs), 0)
     hours_left = max(budget.max_wall_hours - state.wall_seconds / side_by_side / 3600, 0.0)
     seconds_a_run = run_seconds(state)
+    plan = replace(plan, ideas=None)  # the stop rule is a limit of its own here
     before = 0 if frozen is not None else plan.rule.baseline_seeds
     fits: dict[Limit, int] = {
         "runs": experiments_that_fit(plan, runs_left - before),

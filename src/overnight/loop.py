@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from overnight import calibrating, judge, plants
+from overnight import calibrating, judge, plants, verifying
 from overnight.admission import (
     Drafting,
     admit_candidate,
@@ -88,7 +88,7 @@ def _until_over(one: Night) -> str:
     while True:
         one.heed()
         settle(bench)
-        if _calibrate(one) or _judge(bench):
+        if _calibrate(one) or _verify(bench) or _judge(bench):
             continue
         if one.only_calibrates and not calibrating.is_due(bench.study.state, bench.contract):
             return CALIBRATED
@@ -110,6 +110,15 @@ def _calibrate(one: Night) -> bool:
     one.bench.study.append(Actor.ENGINE, found)
     for says in found.sentences:
         one.bench.say(says)
+    return True
+
+
+def _verify(bench: Bench) -> bool:
+    """Write down what the behaviour behind a certified gain looks like; False when nothing waits for it."""
+    name = verifying.unverified(bench.study.state)
+    if name is None:
+        return False
+    bench.study.append(Actor.JUDGE, verifying.verify(bench, name))
     return True
 
 
@@ -327,4 +336,6 @@ def _is_time_to_certify(one: Night) -> bool:
         return False
     left, past = runs_left(one), tuple(state.attempts_certified)
     ending = bool(one.over) or plan.is_ending(race, past, left)
+    if judge.in_focus(bench) is not None and not ending:
+        return False  # an idea that waits is cheaper than an attempt, and is then certified with the rest
     return left >= 2 * plan.looks.looks[0] and plan.should_certify(race, past, ending=ending)

@@ -98,6 +98,8 @@ class Morning:
             next_commands=self._commands(),
             ledger_head=state.head,
             ledger_entries=state.entries,
+            error=self._error(),
+            behaviour=self._behaviour(),
         )
 
     def _isolation(self) -> str:
@@ -122,6 +124,7 @@ class Morning:
                 candidates=one.stack,
                 evidence=tuple(self._evidence(one.runs)),
                 command=self._command("reproduce", one.candidate),
+                details=one.decision.get("details", ""),
             )
 
     def _evidence(self, runs: tuple[str, ...]) -> Iterator[told.EvidenceFile]:
@@ -133,6 +136,21 @@ class Morning:
     def _shortfall(self) -> told.Shortfall:
         decided = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
         return shortfall(self.state, self.contract, decided)
+
+    def _error(self) -> str:
+        """How much of the allowed chance of a false claim each attempt was given."""
+        spent = [data["error_spent"] for data in self._attempts() if data.get("error_spent") is not None]
+        total = self.contract.evaluation.max_false_claims
+        told_of = ", ".join(f"{one:.2g}" for one in spent) or "none"
+        return f"Error given to each attempt so far: {told_of}; all attempts of this study together own {total:g}."
+
+    def _attempts(self) -> list[dict[str, Any]]:
+        ours = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
+        return [data for data in ours if data["evidence"] and self.state.runs[data["evidence"][0]].phase == "confirm"]
+
+    def _behaviour(self) -> tuple[str, ...]:
+        seen = [entry["data"]["behaviour"] for entry in self.entries if entry["kind"] == "verified"]
+        return tuple(seen[-1]) if seen else ()
 
     # What was tried
 
@@ -279,7 +297,7 @@ class Morning:
         more = told.NextCommand(says="See what was changed, and why.", command=self._command("show", tip))
         if incumbent(self.state) != self.state.baseline:
             home = self._command("take", "--policy", "policy")
-            again = self._command("reproduce", tip)
+            again = self._command("reproduce", incumbent(self.state))
             return (
                 told.NextCommand(says="Take the policy home: weights, normaliser, and an act.py.", command=home),
                 told.NextCommand(says="Train and measure it again, and compare every episode.", command=again),

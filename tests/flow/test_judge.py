@@ -1,119 +1,20 @@
 """What the judge decides from a ledger: placebos, cheats, and gains that the stored episodes do not bear out."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from overnight import calibrating, judge, loop, plants
-from overnight.adapters.launchers.local import LocalLauncher
-from overnight.admission import Drafting, Who, admit_candidate, draft_candidate, enter, propose_params
-from overnight.begin import Place, begin_env
-from overnight.contract.draft import Stated
+from benches import IDEA, Silent, bench_of, calibrate, entered, judged, kept, level, planted, play, raced
+from overnight import judge, loop, plants
+from overnight.admission import Drafting, draft_candidate
 from overnight.errors import Refused
-from overnight.evaluate.measure import Measured, keep
-from overnight.evaluate.seeds import Seeds
-from overnight.loop import Night, night
+from overnight.loop import Night
 from overnight.machine import RealMachine
 from overnight.morning import Morning
-from overnight.records.approval import Strength
-from overnight.records.codec import digest
 from overnight.records.decision import LoopDecision, Verdict
-from overnight.records.evidence import Evidence
 from overnight.records.lifecycle import Actor, State
-from overnight.records.proposal import Exhausted, Proposal, View
-from overnight.records.run import Outcome, Run, RunEnd
-from overnight.study.state import CandidateState
-from overnight.trials import Bench, Wanted
-from scenes import scene_in
-
-Score = Callable[[Wanted], float]
-IDEA = Proposal(
-    proposer="search",
-    kind="hyperparameter",
-    hypothesis="Larger steps learn faster.",
-    predicted_effect="The score rises.",
-    params={"learning_rate": 0.003},
-)
-
-
-@contextmanager
-def bench_of(project: Path) -> Iterator[Bench]:
-    """A study with plants, entered, with its baseline and plants drafted and nothing run."""
-    project.mkdir()
-    begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=2048, hours=1, plants=True))
-    scene = scene_in(project)
-    scene.approve()
-    with scene.open() as study:
-        contract = enter(study, Who("tester", Strength.TERMINAL))
-        bench = Bench(study, scene.store, contract, LocalLauncher(), Seeds(b"k" * 32, "s"), 2, lambda _: None)
-        night(Night(bench, Silent(), RealMachine().monotonic() + 3600, finishing=lambda: True))
-        yield bench
-
-
-class Silent:
-    """Has no ideas."""
-
-    def ask(self, _: View) -> Exhausted:
-        return Exhausted(because="There are no ideas.")
-
-
-def play(bench: Bench, score: Score, *, stored: Score | None = None, certifying: bool = True) -> None:
-    """Write what a trainer and a referee would have written for every run that the next verdict needs."""
-    for want in list(judge.wanted(bench, certifying=certifying)):
-        _play(bench, want, score(want), (stored or score)(want))
-
-
-def calibrate(bench: Bench, *, level: float = 100.0) -> None:
-    """The baseline on its first seeds, and the plan that is frozen on them."""
-    for _ in range(2):  # two seeds tell how long a run takes, and the others follow
-        play(bench, lambda want: level + want.number)
-    found = calibrating.calibrated(bench)
-    assert found is not None
-    bench.study.append(Actor.ENGINE, found)
-
-
-def _play(bench: Bench, want: Wanted, score: float, stored: float) -> None:
-    study, one = bench.study, bench.study.state.candidates[want.candidate]
-    run = Run(
-        id=study.state.next_run(),
-        candidate=one.id,
-        tree=one.tree,
-        command=bench.contract.baseline.command,
-        train_seed=want.number,
-        phase=want.phase,
-        round=want.round,
-        number=want.number,
-        contract=digest(bench.contract),
-        comparability=bench.contract.comparability(),
-    )
-    study.append(Actor.RUNNER, run)
-    study.append(Actor.RUNNER, RunEnd(run=run.id, outcome=Outcome.COMPLETED, because="Done.", wall_seconds=1.0))
-    evidence = Evidence(
-        run=run.id,
-        candidate=one.id,
-        tree=one.tree,
-        phase=want.phase,
-        score=score,
-        episodes=10,
-        guardrails={"worst_decile_return": score},
-        comparability=run.comparability,
-        artefact=keep(study.machine, study.at, Measured(((1, stored, 10),) * 10, "")),
-    )
-    study.append(Actor.REFEREE, evidence)
-
-
-def planted(bench: Bench, plant: str) -> CandidateState:
-    return next(one for one in bench.study.state.candidates.values() if one.plant == plant)
-
-
-def judged(bench: Bench) -> None:
-    decision = judge.verdict(bench)
-    assert decision is not None
-    bench.study.append(Actor.JUDGE, decision)
+from overnight.trials import Bench
 
 
 def test_a_placebo_that_got_lucky_once_is_rejected_by_the_test_that_a_claim_must_pass(tmp_path: Path) -> None:
@@ -163,42 +64,10 @@ def test_nobody_but_the_engine_can_call_a_candidate_a_plant(tmp_path: Path) -> N
         draft_candidate(bench.study, bench.store, IDEA, bench.study.state.tree, how)
 
 
-def level(bench: Bench, idea: str, up: float = 200.0) -> Score:
-    """An idea that is so much better than everything else, on every seed."""
-    return lambda want: 100.0 + want.number % 10 + (up if want.candidate == idea else 0.0)
-
-
-def raced(bench: Bench, score: Score) -> None:
-    """Run what the race wants and write down what it finds, until nothing races."""
-    while list(judge.wanted(bench, certifying=False)):
-        play(bench, score, certifying=False)
-        decision = judge.verdict(bench)
-        if decision is not None:
-            bench.study.append(Actor.JUDGE, decision)
-
-
-def entered(bench: Bench, **params: Any) -> str:
-    """An idea that the gate has let in."""
-    idea = propose_params(bench.study, bench.store, replace(IDEA, params=params) if params else IDEA).id
-    assert admit_candidate(bench.study, bench.store, idea) == ()
-    return idea
-
-
-def kept(bench: Bench) -> str:
-    """An idea that was kept after its screening, so that the tip can be certified."""
-    calibrate(bench)
-    play(bench, lambda want: 100.0 + want.number % 10)
-    judged(bench)  # the placebo
-    idea = entered(bench)
-    raced(bench, level(bench, idea))
-    assert bench.study.state.candidates[idea].kept
-    return idea
-
-
 def test_a_gain_is_certified_only_after_it_was_computed_again_from_the_stored_episodes(tmp_path: Path) -> None:
     with bench_of(tmp_path / "project") as bench:
         idea = kept(bench)
-        play(bench, level(bench, idea))
+        play(bench, level(idea))
         judged(bench)
         assert bench.study.state.candidates[idea].state is State.ACCEPTED
         said = (bench.study.at.audits / "attempt-1.json").read_text()
@@ -209,7 +78,7 @@ def test_a_gain_is_certified_only_after_it_was_computed_again_from_the_stored_ep
 def test_a_gain_that_the_stored_episodes_do_not_bear_out_is_not_claimed(tmp_path: Path) -> None:
     with bench_of(tmp_path / "project") as bench:
         idea = kept(bench)
-        play(bench, level(bench, idea), stored=lambda want: 100.0 + want.number)
+        play(bench, level(idea), stored=lambda want: 100.0 + want.number)
         decision = judge.verdict(bench)
         assert decision is not None
         assert decision.verdict is Verdict.INCONCLUSIVE

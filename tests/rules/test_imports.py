@@ -44,6 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "claims": NOUNS | {"study", "decide"},
     "calibrating": NOUNS | {"study", "claims", "racing", "forecast", "trials"} | STAGES,
     "attempts": NOUNS | {"study", "claims", "racing", "trials"} | STAGES,
+    "verifying": NOUNS | {"study", "trials", "isolation"} | STAGES,
     "audit": NOUNS | {"ports", "study", "attempts"} | STAGES,
     "shortfall": NOUNS | {"study", "admission", "racing", "forecast"} | STAGES,
     "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
@@ -55,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "handoff": NOUNS | {"ports", "study", "admission", "signatures", "resume", "morning"} | STAGES,
     "judge": NOUNS | {"study", "trials", "audit", "claims", "racing", "attempts", "calibrating"} | STAGES,
     "loop": NOUNS
-    | {"ports", "study", "admission", "claims", "trials", "judge", "plants", "calibrating", "forecast"}
+    | {"ports", "study", "admission", "claims", "trials", "judge", "plants", "calibrating", "forecast", "verifying"}
     | STAGES,
     "morning": NOUNS | {"ports", "study", "admission", "claims", "shortfall"} | STAGES,
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,

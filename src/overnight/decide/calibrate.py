@@ -17,8 +17,6 @@ from overnight.records.metric import Direction, MetricSpec
 
 Shape = Literal["unknown", "constant", "even", "skewed", "two groups"]
 POWER = 0.8
-RUNS_A_CANDIDATE = 1.7
-"""What the race of one candidate costs on average, in simulation."""
 _SKEWED = 0.35
 """The mean and the median are this many standard deviations apart where a tail is heavy."""
 _COMFORT = 64
@@ -174,7 +172,13 @@ def provable_gain(plan: StudyPlan, noise: float | None, past: tuple[bool, ...] =
 def experiments_that_fit(plan: StudyPlan, runs: float) -> int:
     """About how many candidates can race on so many runs when a certification is kept back."""
     last = 0 if plan.looks is None else 2 * plan.looks.looks[0] + plan.audit_seeds
-    return max(0, int((runs - last) / RUNS_A_CANDIDATE))
+    fits = max(0, int((runs - last) / runs_a_candidate(plan.rule.idea_cost)))
+    return fits if plan.ideas is None else min(fits, plan.ideas)
+
+
+def runs_a_candidate(idea_cost: float) -> float:
+    """What the race of one candidate costs on average, in simulation: more where ideas are dear."""
+    return 1.6 + 0.1 * idea_cost
 
 
 def _saturated(metric: MetricSpec, floor: Floor, provable: float | None) -> str | None:

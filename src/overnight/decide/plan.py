@@ -40,6 +40,8 @@ class StudyPlan:
     """The chance that the study claims a gain that is not there."""
     mode: Mode = "family"
     """What that chance is about: any false claim, or the share of false ones."""
+    ideas: int | None = None
+    """The most candidates that the contract lets in; None where nothing limits them."""
 
     def is_ending(self, race: Race, past: tuple[bool, ...], runs_left: float) -> bool:
         """Whether the runs left must now go into a last attempt, because the next candidate could use them up.
@@ -98,6 +100,16 @@ class StudyPlan:
         if fresh_seeds_a_side is not None and looks is not None:
             looks = looks.up_to(fresh_seeds_a_side)
         return replace(self, rule=rule, looks=looks)
+
+
+def cost_of_an_idea(plan: StudyPlan, runs: float, ideas: int) -> float:
+    """What one idea is worth in runs where only so many are allowed: the runs there are for each, between 1 and 20.
+
+    Where ideas are many, one that is behind after a seed is left; where they are few, each is given more seeds.
+    """
+    last = 0 if plan.looks is None else 2 * plan.looks.looks[-1]
+    each = (runs - plan.rule.baseline_seeds - last) / max(ideas, 1)
+    return min(max(each - 1.0, 1.0), 20.0)
 
 
 def thawed(plan: FrozenPlan) -> StudyPlan:

@@ -34,6 +34,7 @@ from overnight.study.state import (
     StudyState,
     Unlawful,
     candidate_of,
+    check_comparable,
     check_evidence,
     check_step,
     check_tree,
@@ -345,13 +346,19 @@ def _measured(state: StudyState, data: Data, actor: str) -> None:
 def _verified(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     check_evidence(state, data["evidence"])
-    candidate_of(state, data)
+    one = candidate_of(state, data)
+    if data["verdict"] == "improved" and (not data["behaviour"] or one.id not in state.certified):
+        raise Unlawful(
+            f"{one.id} is not shown to be improved: that needs a certification, and behaviour that was seen."
+        )
+    state.verified.append(one.id)
 
 
 def _decided(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     one = candidate_of(state, data)
     check_evidence(state, data["evidence"])
+    check_comparable(state, data["evidence"])
     because = text(data["because"])
     gain = None if data["gain"] is None else float(data["gain"])
     attempts = state.attempts

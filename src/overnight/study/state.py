@@ -133,6 +133,10 @@ class StudyState:
     """How often a certification was decided."""
     attempts_certified: list[bool] = field(default_factory=list)
     """For each of these, whether it certified: what the next one may spend follows from it."""
+    certified: list[str] = field(default_factory=list)
+    """Every tip that was ever certified, in order."""
+    verified: list[str] = field(default_factory=list)
+    """Candidates whose evidence was verified, with behaviour looked at."""
     calibrations: list[Data] = field(default_factory=list)
     """Every calibration with its frozen plan; the last is in force."""
     calibrating: str | None = None
@@ -255,3 +259,13 @@ def check_evidence(state: StudyState, runs: list[str]) -> None:
         run = run_of(state, name)
         if not run.evidence and (run.outcome is None or not run.outcome.is_candidates_fault()):
             raise Unlawful(f"{name} has no evidence, so nothing can be decided on it.")
+
+
+def check_comparable(state: StudyState, runs: list[str]) -> None:
+    """Refuse a verdict that compares runs of different budgets, hardware or protocols."""
+    for name in runs[1:]:
+        if state.runs[name].comparability != state.runs[runs[0]].comparability:
+            raise Unlawful(
+                f"{name} was made at another budget, on other hardware or by another protocol than {runs[0]}, "
+                "so the two are never compared."
+            )

@@ -86,6 +86,7 @@ def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
     for name in state.stack:
         state.candidates[name].state = State.ACCEPTED
     _count_attempt(state, certified=True)
+    state.certified.append(one.id)
     state.stack.clear()
     state.incumbents.append(state.incumbent)
     state.incumbent = state.tip
