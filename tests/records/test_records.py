@@ -7,6 +7,7 @@ import pytest
 from overnight.contract.draft import EnvFacts, Ground, Stated, for_env
 from overnight.contract.read import read
 from overnight.errors import UserError
+from overnight.records.agent import Answered, Asked
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
 from overnight.records.candidate import Candidate
@@ -68,6 +69,7 @@ PROPOSAL: Plain = {
     "params": {"learning_rate": 0.001},
     "bundle": [],
     "parents": ["c-0001"],
+    "operator": None,
 }
 CREATED: Plain = {"task": "cartpole", "study": "first", "commit": OBJECT, "tree": OBJECT, "version": "0.1.0"}
 CANDIDATE: Plain = {
@@ -169,6 +171,24 @@ SAMPLES: dict[type[Versioned], Plain] = {
         "strength": "terminal",
         "replaces": None,
         "signature": None,
+    },
+    Asked: {
+        "id": "a-0001",
+        "speaks": "claude",
+        "operator": "tune",
+        "base": OBJECT,
+        "brief": DIGEST,
+        "reserved_dollars": 1.0,
+    },
+    Answered: {
+        "ask": "a-0001",
+        "outcome": "limited",
+        "because": "The service takes no more questions until 07:00.",
+        "wall_seconds": 3.5,
+        "tokens": 1200,
+        "dollars": None,
+        "counted_dollars": 1.0,
+        "until": 1800000000.0,
     },
     Candidate: CANDIDATE,
     Contract: CONTRACT,
@@ -272,6 +292,7 @@ SAMPLES: dict[type[Versioned], Plain] = {
                 "outcome": "rejected",
                 "gain": -1.0,
                 "base": None,
+                "because": [],
             }
         ],
         "runs_left": 3,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
+from overnight.records.agent import Answered, Asked
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.candidate import Candidate
 from overnight.records.decision import Decision
@@ -30,6 +31,8 @@ class Kind(StrEnum):
     MEASURED = "measured"
     VERIFIED = "verified"
     DECIDED = "decided"
+    ASKED = "asked"
+    ANSWERED = "answered"
     NOTED = "noted"
 
 
@@ -92,6 +95,8 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.MEASURED: Evidence,
     Kind.VERIFIED: Verification,
     Kind.DECIDED: Decision,
+    Kind.ASKED: Asked,
+    Kind.ANSWERED: Answered,
     Kind.NOTED: Note,
 }
 """The record that each kind of entry holds."""
@@ -111,6 +116,8 @@ Payload = (
     | Evidence
     | Verification
     | Decision
+    | Asked
+    | Answered
     | Note
 )
 

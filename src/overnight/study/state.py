@@ -53,6 +53,8 @@ class CandidateState:
     """The gain of the last verdict; null where none was measured."""
     plant: str = ""
     """What it tests when the engine planted it; empty for every idea that is meant."""
+    idea: str = ""
+    """What it shares with candidates that come to the same thing; empty where nobody compared it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,6 +87,26 @@ class RunState:
     """Why a first measurement was set aside; empty where none was."""
     wall_seconds: float = 0.0
     """How long it took."""
+
+
+@dataclass(slots=True, kw_only=True)
+class AskState:
+    """One time that a coding agent was asked, as the ledger tells it."""
+
+    operator: str
+    """What sort of idea was asked for."""
+    base: str
+    """The tip that its copy was made from."""
+    reserved_dollars: float
+    """What it may cost at most."""
+    outcome: str = ""
+    """How it ended; empty while it has not."""
+    because: str = ""
+    """In one sentence."""
+    until: float | None = None
+    """Until when its service turns everybody away."""
+    at: float = 0.0
+    """When it ended."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,6 +143,12 @@ class StudyState:
     """Every candidate by id."""
     runs: dict[str, RunState] = field(default_factory=dict)
     """Every run by id."""
+    asks: dict[str, AskState] = field(default_factory=dict)
+    """Every time that a coding agent was asked, by id."""
+    dollars: float = 0.0
+    """What coding agents cost, as far as it counts."""
+    tokens: int = 0
+    """What coding agents read and wrote."""
     stack: list[str] = field(default_factory=list)
     """Candidates kept since the incumbent, in order."""
     incumbents: list[str] = field(default_factory=list)
@@ -147,6 +175,10 @@ class StudyState:
     def ideas(self) -> list[CandidateState]:
         """Every candidate that somebody means: neither the baseline itself nor a plant of the engine."""
         return [one for one in self.candidates.values() if one.id != self.baseline and not one.plant]
+
+    def next_ask(self) -> str:
+        """The id of the next time that a coding agent is asked."""
+        return f"a-{len(self.asks) + 1:04d}"
 
     def next_run(self) -> str:
         """The id of the next run."""

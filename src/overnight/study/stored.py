@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from overnight.records.agent import Answered, Asked
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
 from overnight.records.candidate import Candidate
@@ -25,7 +26,9 @@ from overnight.study.state import StudyState
 STORED: dict[str, Any] = {
     kind.SCHEMA: kind
     for kind in (
+        Answered,
         Approval,
+        Asked,
         Candidate,
         Contract,
         ContractLock,
