@@ -7,7 +7,7 @@ import pytest
 from overnight.contract.draft import EnvFacts, Ground, Stated, for_env
 from overnight.contract.read import read
 from overnight.errors import UserError
-from overnight.records.agent import Answered, Asked
+from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
 from overnight.records.candidate import Candidate
@@ -17,6 +17,7 @@ from overnight.records.curriculum import CurriculumCandidate
 from overnight.records.decision import Decision
 from overnight.records.entry import PAYLOADS, Created, Entry, Kind, Note, Validation
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.handed import Handed, Heard
 from overnight.records.job import Exit, Job
 from overnight.records.metric import MetricSpec
 from overnight.records.order import RunOrder
@@ -190,6 +191,20 @@ SAMPLES: dict[type[Versioned], Plain] = {
         "counted_dollars": 1.0,
         "until": 1800000000.0,
     },
+    Errand: {
+        "command": ["claude", "-p", "the brief"],
+        "variables": ["ANTHROPIC_API_KEY", "HTTPS_PROXY"],
+        "secrets": ["ANTHROPIC_API_KEY"],
+        "files": [".claude/.credentials.json"],
+        "readable": ["/opt/node"],
+        "hidden": ["/home/ada"],
+        "wall_seconds": 1200.0,
+        "silence_seconds": 300.0,
+        "tier": "T2",
+    },
+    Returned: {"why": "ended", "status": 0, "wall_seconds": 12.5, "said": "", "leaked": []},
+    Handed: {"proposal": PROPOSAL, "base": OBJECT},
+    Heard: {"candidate": None, "refused": ["It changes nothing."]},
     Candidate: CANDIDATE,
     Contract: CONTRACT,
     ContractLock: {"contract": DIGEST, "clauses": {"task": DIGEST}},

@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": NOUNS | {"study"},
     "guest": set(),
     "rl": {"guest"},
-    "adapters": NOUNS | {"ports"},
+    "adapters": NOUNS | {"ports", "sandbox"},
     "isolation": NOUNS | {"sandbox"},
     "begin": NOUNS | {"__init__", "ports", "study", "isolation"} | STAGES,
     "signatures": NOUNS | {"study"},
@@ -41,9 +41,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trials": NOUNS | {"ports", "study", "admission", "isolation"} | STAGES,
     "claims": NOUNS | {"study", "decide"},
     "audit": NOUNS | {"ports", "study"} | STAGES,
+    "intake": NOUNS | {"ports", "study", "admission"} | STAGES,
+    "desk": NOUNS | {"ports", "study", "claims"} | STAGES,
     "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
     "judge": NOUNS | {"study", "trials", "audit", "claims"} | STAGES,
-    "loop": NOUNS | {"ports", "study", "admission", "claims", "trials", "judge", "plants"} | STAGES,
+    "loop": NOUNS | {"ports", "study", "admission", "intake", "claims", "trials", "judge", "plants"} | STAGES,
     "morning": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
     "play": NOUNS | {"ports", "study", "home"} | STAGES,
@@ -58,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attack": GROUND | {"sandbox", "isolation", "begin", "admission"} | STAGES,
     "cli": GROUND
     | STAGES
-    | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation"}
+    | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation", "intake", "desk"}
     | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack"}
     | MORNING,
     "taken": set(),

@@ -13,6 +13,7 @@ import typer
 
 from overnight.cli.options import (
     HERE,
+    Agent,
     Candidates,
     Dir,
     EnvSteps,
@@ -51,6 +52,7 @@ def start(
     yes: Annotated[bool, typer.Option("--yes", help="Approve a newly drafted study unattended, then start.")] = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
+    agent: Agent = None,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -76,6 +78,7 @@ def start(
             plants=plants,
             trainer=trainer,
             recipe=recipe,
+            agent=agent,
         )
         _draft(folder, stated, yes=yes)
     machine, at = active(folder)
@@ -113,9 +116,9 @@ def _draft(folder: Path, stated: "Stated", *, yes: bool) -> None:
 def _sit(machine: "Machine", at: "StudyFolder", progress: Progress) -> str:
     """One sitting, from the gate to the reason why it ended."""
     from overnight.adapters.launchers.local import LocalLauncher
-    from overnight.adapters.proposers.search import SearchProposer
     from overnight.admission import Who, enter, slots
     from overnight.candidate.tree import Store
+    from overnight.cli.proposing import proposing
     from overnight.cli.terminal import attended
     from overnight.errors import Refused
     from overnight.evaluate.seeds import Seeds, load_key
@@ -144,8 +147,8 @@ def _sit(machine: "Machine", at: "StudyFolder", progress: Progress) -> str:
             progress.say(line)
         spent = study.state.wall_seconds / bench.slots
         deadline = time.monotonic() + contract.budget.max_wall_hours * 3600 - spent
-        with listening(progress.say) as finishing:
-            return night(Night(bench, SearchProposer(), deadline, finishing))
+        with listening(progress.say) as finishing, proposing(bench) as proposer:
+            return night(Night(bench, proposer, deadline, finishing))
 
 
 def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:

@@ -30,6 +30,9 @@ AskOutcome = Literal[
 ]
 """How asking an agent ended. The first five are its own answers; the others are no answer, and no fault of an idea."""
 
+EndedBy = Literal["ended", "stalled", "timeout", "stopped", "spent", "unstarted", "lost"]
+"""What ended an agent's process: itself, a limit, the engine, or that there never was one."""
+
 ANSWERS: tuple[AskOutcome, ...] = ("proposal", "empty", "unclear", "refusal", "leak")
 """The endings in which the agent itself had its say."""
 
@@ -138,3 +141,47 @@ class Ask:
     """Until when its service turns everybody away."""
     at: float = 0.0
     """When it ended, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """What the keeper of one asking is told: the command, its limits and its reach. No secret stands in here."""
+
+    SCHEMA: ClassVar[str] = "overnight/errand/1"
+
+    command: tuple[str, ...]
+    """The command, with everything filled in."""
+    variables: tuple[Name, ...]
+    """Environment variables of the keeper's own that are passed on."""
+    secrets: tuple[Name, ...]
+    """Those of them whose values may appear nowhere."""
+    files: tuple[Name, ...]
+    """Files below the home that are copied into the private one."""
+    readable: tuple[str, ...]
+    """What may be read besides."""
+    hidden: tuple[str, ...]
+    """What may never be read."""
+    wall_seconds: Annotated[float, Above(0)]
+    """How long it may take."""
+    silence_seconds: Annotated[float, Above(0)]
+    """How long it may say nothing."""
+    tier: Tier
+    """The isolation it is held at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """How the process of one asking ended: written by its keeper as the last thing."""
+
+    SCHEMA: ClassVar[str] = "overnight/returned/1"
+
+    why: EndedBy
+    """What ended it: itself, a limit, the engine, or that it could not be started at all."""
+    status: int
+    """Its exit status."""
+    wall_seconds: Annotated[float, AtLeast(0)]
+    """How long it took."""
+    said: str = ""
+    """The last line of its errors, or why it could not be started."""
+    leaked: tuple[str, ...] = ()
+    """Files of the copy that held one of its own credentials; they were removed."""

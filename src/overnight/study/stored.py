@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from overnight.records.agent import Answered, Asked
+from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
 from overnight.records.candidate import Candidate
@@ -11,6 +11,7 @@ from overnight.records.curriculum import CurriculumCandidate
 from overnight.records.decision import Decision
 from overnight.records.entry import Created, Entry, Note, Validation
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.handed import Handed, Heard
 from overnight.records.job import Exit, Job
 from overnight.records.metric import MetricSpec
 from overnight.records.order import RunOrder
@@ -36,8 +37,11 @@ STORED: dict[str, Any] = {
         CurriculumCandidate,
         Decision,
         Entry,
+        Errand,
         Evidence,
         Exit,
+        Handed,
+        Heard,
         Job,
         LoopEntry,
         MetricSpec,
@@ -48,6 +52,7 @@ STORED: dict[str, Any] = {
         RandomizationProbe,
         Refusal,
         ResultAudit,
+        Returned,
         RewardReflection,
         Run,
         RunEnd,
