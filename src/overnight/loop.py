@@ -23,11 +23,11 @@ from overnight.admission import (
     draft_candidate,
     drafted,
     follow_ledger,
-    propose_params,
 )
 from overnight.candidate.build import params_of
 from overnight.contract import trainers
 from overnight.errors import Refused
+from overnight.intake import hear_inbox, take_up
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
 from overnight.records.decision import Decision, Verdict
@@ -144,21 +144,31 @@ def _propose(one: Night) -> bool:
     if one.over:
         return _over(one)
     bench = one.bench
-    answer = one.proposer.ask(_view(bench))
+    if _hear_people(bench):
+        return True
+    answer = one.proposer.ask(view_of(bench))
     if isinstance(answer, Exhausted):
         one.over = answer.because
         return _over(one)
     if isinstance(answer, Wait):
         time.sleep(min(answer.until_seconds, 5.0))
         return True
-    candidate = propose_params(bench.study, bench.store, answer)
-    reasons = admit_candidate(bench.study, bench.store, candidate.id)
-    if reasons:
-        bench.say(f"{candidate.id}  refused: {reasons[0].says}")
-    one.refused = one.refused + 1 if reasons else 0
+    heard = take_up(bench.study, bench.store, answer)
+    if heard.refused:
+        bench.say(f"{heard.candidate or 'a copy'}  refused: {heard.refused[0]}")
+    one.refused = one.refused + 1 if heard.refused else 0
     if one.refused >= MOST_REFUSED:
-        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {reasons[0].says}"
+        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {heard.refused[0]}"
     return True
+
+
+def _hear_people(bench: Bench) -> bool:
+    """Take up what people handed in while the night runs; True when there was something."""
+    heard = list(hear_inbox(bench.study, bench.store))
+    for proposal, one in heard:
+        said = f"refused: {one.refused[0]}" if one.refused else f"handed in: {proposal.hypothesis}"
+        bench.say(f"{one.candidate or 'a proposal'}  {said}")
+    return bool(heard)
 
 
 def _over(one: Night) -> bool:
@@ -168,7 +178,8 @@ def _over(one: Night) -> bool:
     return False
 
 
-def _view(bench: Bench) -> View:
+def view_of(bench: Bench) -> View:
+    """What a proposer may see at this moment."""
     trainer = trainers.trainer_of(bench.contract.baseline.command)
     study = bench.study
     sources = Sources(
