@@ -188,13 +188,18 @@ def _idea(study: Study, store: Store, tree: str, contract: Contract) -> str:
     return idea_of(changed, trainers.space(trainer) if trainer is not None else None)
 
 
-def _twin(study: Study, one: CandidateState, idea: str) -> str:
-    """The last earlier candidate that comes to the same thing, and how it ended; a refused one was never tried."""
+def _twin(study: Study, one: CandidateState, idea: str, contract: str | None) -> str:
+    """The last earlier candidate that comes to the same thing, and how it ended.
+
+    One that was refused, or waits under other terms or on another tip, was never tried and never will be.
+    """
     found = ""
     for other in study.state.candidates.values():
         if other.id == one.id:
             break
-        if other.idea == idea and not other.plant and ending(other) != "refused":
+        waits = other.state in (State.DRAFT, State.VALIDATED)
+        dead = waits and (other.validated_under != contract or other.base != study.state.tip)
+        if other.idea == idea and not other.plant and (not dead or other.id == study.state.baseline):
             baseline = other.id == study.state.baseline
             found = "the baseline itself" if baseline else f"{other.id}, which {ENDED[ending(other)]}"
     return found
@@ -304,7 +309,7 @@ def _admission(study: Study, store: Store, one: CandidateState, case: Opening, c
         before={change.path: blobs[change.old_blob] for change in changes if change.old_blob in blobs},
         after={change.path: blobs[change.new_blob] for change in changes if change.new_blob in blobs},
         space=trainers.space(trainer) if trainer is not None else None,
-        twin=_twin(study, one, _idea(study, store, tree, contract)) if tree is not None else "",
+        twin=_twin(study, one, _idea(study, store, tree, contract), case.digest) if tree is not None else "",
     )
 
 

@@ -1,6 +1,7 @@
 """The coding agents that are known by name, as the contract's own section: exact command, credentials, limits."""
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from overnight.errors import UserError
@@ -46,7 +47,10 @@ DOLLARS, TOKENS = 10.0, 5_000_000
 
 
 def section(word: str) -> dict[str, Any]:
-    """The section of an agent that is known by name, or of any other command line."""
+    """The section of an agent that is known by name, or of any other command line.
+
+    Files that the line names are written with their whole path, because an agent works in a folder of its own.
+    """
     if word in KNOWN:
         plain = KNOWN[word]
     else:
@@ -56,6 +60,7 @@ def section(word: str) -> dict[str, Any]:
             raise UserError("--agent", f"is {word[:80]!r}, which is no command line: {error}") from error
         if not words:
             raise UserError("--agent", "is empty", hint="`claude`, `codex`, or a command line of your own")
+        words[1:] = [str(Path(one).resolve()) if Path(one).is_file() else one for one in words[1:]]
         plain = {"command": words, "speaks": "plain"}
     found = encode(decode(Agent, plain, where="--agent"))
     return dict(found) if isinstance(found, dict) else plain

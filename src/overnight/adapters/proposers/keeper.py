@@ -158,7 +158,7 @@ class Keeper:
     def _bounds(self) -> Bounds:
         """Its copy, its home and a place for its answer to write; the brief, programs and libraries to read."""
         path = os.environ.get("PATH", os.defpath)
-        named = (*command_paths(self.errand.command[:1], path), *_packages(self.errand.command[0], path))
+        named = (*command_paths(self.errand.command, path), *_packages(self.errand.command[0], path))
         own = (str(self.folder / name) for name in ("brief.md", "schema.json"))
         writable = (str(self.folder / name) for name in ("copy", "home", "tmp", "out"))
         return bounds_for(
