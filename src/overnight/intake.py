@@ -9,20 +9,24 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from overnight.admission import admit_candidate, propose_copy, propose_params, record_refusal
+from overnight.admission import admit_candidate, drafted, propose_copy, propose_params, record_refusal
+from overnight.candidate.copy import write_copy
 from overnight.candidate.tree import Store
 from overnight.errors import OvernightError, UserError
 from overnight.ports import Machine
 from overnight.records.codec import dumps, loads
 from overnight.records.handed import Handed, Heard
+from overnight.records.lifecycle import State
 from overnight.records.proposal import Edited, Proposal
 from overnight.records.refusal import Reason, Refusal
 from overnight.records.text import sentence
 from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
+from overnight.study.state import CandidateState
 from overnight.study.study import Study
 
 
@@ -40,15 +44,15 @@ def take_up(study: Study, store: Store, idea: Proposal | Edited) -> Heard:
 def _taken(study: Study, store: Store, idea: Proposal | Edited) -> Heard:
     try:
         if isinstance(idea, Edited):
-            drafted = propose_copy(study, store, idea.proposal, Path(idea.folder), base=idea.base)
+            found = propose_copy(study, store, idea.proposal, Path(idea.folder), base=idea.base)
         else:
-            drafted = propose_params(study, store, idea)
+            found = propose_params(study, store, idea)
     except UserError as error:  # an idea that is none: it changes nothing, or cannot be read at all
         return _kept_out(study, (Reason(rule="one-hypothesis", says=f"{error.where} {error.what}."),))
-    if isinstance(drafted, Refusal):
-        return Heard(candidate=None, refused=tuple(reason.says for reason in drafted.reasons))
-    reasons = admit_candidate(study, store, drafted.id)
-    return Heard(candidate=drafted.id, refused=tuple(reason.says for reason in reasons))
+    if isinstance(found, Refusal):
+        return Heard(candidate=None, refused=tuple(reason.says for reason in found.reasons))
+    reasons = admit_candidate(study, store, found.id)
+    return Heard(candidate=found.id, refused=tuple(reason.says for reason in reasons))
 
 
 def _kept_out(study: Study, reasons: tuple[Reason, ...]) -> Heard:
@@ -86,6 +90,38 @@ def hear_inbox(study: Study, store: Store) -> Iterator[tuple[Proposal, Heard]]:
         heard = take_up(study, store, idea)
         write_file(study.machine, folder / "answer.json", dumps(heard))
         yield handed.proposal, heard
+
+
+def carry_over(study: Study, store: Store) -> Iterator[tuple[Proposal, Heard]]:
+    """Draft ideas anew that waited while the tip moved on: the gate had let them in, and they never ran.
+
+    What search had in mind is left alone, because it draws by the tip that is there now.
+    """
+    state = study.state
+    for one in list(state.candidates.values()):
+        if one.runs or one.plant or one.validated_under is None or one.base == state.tip or one.id == state.baseline:
+            continue
+        if one.state not in (State.DRAFT, State.VALIDATED) or one.id in carried(study):
+            continue
+        proposal = drafted(study.machine, study.at, one).proposal
+        if proposal.proposer != "search":
+            again = replace(proposal, parents=(*proposal.parents, one.id))
+            yield proposal, take_up(study, store, _moved(study, store, one, again))
+
+
+def carried(study: Study) -> set[str]:
+    """Candidates that another one names as what it builds on."""
+    found = (drafted(study.machine, study.at, one).proposal.parents for one in study.state.ideas())
+    return {parent for parents in found for parent in parents}
+
+
+def _moved(study: Study, store: Store, one: CandidateState, proposal: Proposal) -> Proposal | Edited:
+    if proposal.params:
+        return proposal
+    folder = study.at.inbox / f".{one.id}"
+    shutil.rmtree(folder, ignore_errors=True)
+    write_copy(store, one.tree, folder)
+    return Edited(proposal=proposal, folder=str(folder), base=one.base)
 
 
 def _idea(handed: Handed, folder: Path) -> Proposal | Edited:
