@@ -86,7 +86,7 @@ wheel: $(VENV)/.ready ## build the wheel into dist/
 
 system: ## install the Debian packages that are needed (as root)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git openssh-client python3-venv bubblewrap >/dev/null; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git openssh-client python3-venv bubblewrap tmux >/dev/null; \
 	else echo "needed: git and Python's venv module; install them, for example: sudo apt-get install git python3-venv"; exit 1; fi
 
 clean: ## remove what was built

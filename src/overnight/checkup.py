@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 from overnight import __version__
 from overnight.admission import read_terms
+from overnight.awake import risks
 from overnight.candidate.tree import run_git
 from overnight.contract import agents
 from overnight.errors import OvernightError, Refused, UserError
@@ -33,6 +34,7 @@ from overnight.records.text import line
 from overnight.records.tier import is_weaker
 from overnight.room import LEAST_FREE_BYTES, disk_shortfall, size
 from overnight.sandbox.probe import strongest
+from overnight.sandbox.tiers import HOLDERS
 from overnight.study.layout import StudyFolder, find_root
 from overnight.study.ledger import holder
 from overnight.study.state import StudyState
@@ -71,14 +73,14 @@ PACKAGES = (
     Package(
         "pygame",
         ("pygame", "pygame-ce"),
-        "most environments cannot draw, so the report has no pictures",
-        'pip install "gymnasium[classic-control]"',
+        "CarRacing cannot be made, and most environments are drawn by our own sketches",
+        "pip install pygame-ce",
     ),
     Package(
         "Box2D",
         ("box2d", "box2d-py"),
         "BipedalWalker, LunarLander and CarRacing cannot be made",
-        'pip install swig && pip install "gymnasium[box2d]"',
+        RL,
     ),
     Package(
         "MuJoCo",
@@ -266,13 +268,20 @@ def _env(answer: dict[str, object], name: str, *, ours: bool) -> Finding:
 
 
 def _hardware(folder: Path) -> Iterator[Finding]:
-    cores = len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     yield Finding("cores", "ok", f"{cores} for this process, {size(memory)} of memory")
     for name, where in (("disk here", folder.resolve()), ("disk for keys", keys_folder())):
         free = shutil.disk_usage(next(path for path in (where, *where.parents) if path.exists())).free
         short = free < LEAST_FREE_BYTES
         yield Finding(name, "problem" if short else "ok", f"{size(free)} free" + (", under 1 GB" if short else ""))
+    seen = risks()
+    yield from (Finding(one.name, "note", one.says, one.command) for one in seen)
+    if not seen:
+        yield Finding("awake", "ok", "nothing was seen that would put this machine to sleep or end a night")
+    if not HOLDERS:
+        yield Finding("isolation", "problem", explain(), raising())
+        return
     weak = is_weaker(strongest(), DEFAULT)
     yield Finding("isolation", "note" if weak or raising() else "ok", explain(), raising())
 

@@ -97,22 +97,13 @@ def carry_over(study: Study, store: Store) -> Iterator[tuple[Proposal, Heard]]:
 
     What search had in mind is left alone, because it draws by the tip that is there now.
     """
-    state = study.state
-    for one in list(state.candidates.values()):
-        if one.runs or one.plant or one.validated_under is None or one.base == state.tip or one.id == state.baseline:
-            continue
-        if one.state not in (State.DRAFT, State.VALIDATED) or one.id in carried(study):
-            continue
-        proposal = drafted(study.machine, study.at, one).proposal
-        if proposal.proposer != "search":
+    carried = {parent for one in study.state.ideas() for parent in one.parents}
+    for one in study.state.ideas():
+        waits = one.state in (State.DRAFT, State.VALIDATED) and one.validated_under is not None and not one.runs
+        if waits and one.base != study.state.tip and one.proposer != "search" and one.id not in carried:
+            proposal = drafted(study.machine, study.at, one).proposal
             again = replace(proposal, parents=(*proposal.parents, one.id))
             yield proposal, take_up(study, store, _moved(study, store, one, again))
-
-
-def carried(study: Study) -> set[str]:
-    """Candidates that another one names as what it builds on."""
-    found = (drafted(study.machine, study.at, one).proposal.parents for one in study.state.ideas())
-    return {parent for parents in found for parent in parents}
 
 
 def _moved(study: Study, store: Store, one: CandidateState, proposal: Proposal) -> Proposal | Edited:

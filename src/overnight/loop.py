@@ -11,8 +11,7 @@ going are adopted, and a run that was lost is run again and does not count.
     certify     when the search is over, the tip is measured against the incumbent on fresh seeds
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -27,16 +26,19 @@ from overnight.admission import (
 from overnight.candidate.build import params_of
 from overnight.contract import trainers
 from overnight.errors import Refused
-from overnight.intake import hear_inbox, take_up
+from overnight.intake import carry_over, hear_inbox, take_up
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
 from overnight.records.decision import Decision, Verdict
 from overnight.records.lifecycle import Actor, State
+from overnight.records.limits import Scalar
 from overnight.records.metric import Direction
 from overnight.records.proposal import Exhausted, Proposal, View, Wait
+from overnight.study.state import CandidateState
 from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
 LOOK_SECONDS = 0.1
+ASKED = "Somebody asked to finish."
 MOST_REFUSED = 20
 """A proposer that is refused so often in a row has nothing to offer that may run."""
 
@@ -48,7 +50,7 @@ class Night:
     bench: Bench
     proposer: Proposer
     deadline: float
-    """When the night is over, by the monotonic clock."""
+    """When the night is over, by the clock of the machine that does not count what stood still."""
     finishing: Callable[[], bool] = lambda: False
     """Whether somebody asked to finish what is running and report."""
     spent: str = ""
@@ -59,6 +61,8 @@ class Night:
     """How many ideas in a row the gate refused."""
     attempts: int = -1
     """How many certifications were decided when the search was over: one more is made, and no second one."""
+    heed: Callable[[], None] = lambda: None
+    """Called again and again: takes note of what happens around the loop."""
 
 
 def night(one: Night) -> str:
@@ -71,15 +75,16 @@ def night(one: Night) -> str:
     plants.draft(bench)
     _hear_drafts(bench)
     while True:
+        one.heed()
         settle(bench)
         if _judge(bench):
             continue
         wanted = _begin(one)
         if bench.going:
             bench.passing(_progress(one))
-            time.sleep(LOOK_SECONDS)
+            bench.study.machine.sleep(LOOK_SECONDS)
         elif one.finishing() or one.spent:
-            return one.spent or "Somebody asked to finish."
+            return one.spent or ASKED
         elif not wanted and not _propose(one) and not _certification_is_open(one):
             return one.over
 
@@ -151,7 +156,7 @@ def _propose(one: Night) -> bool:
         one.over = answer.because
         return _over(one)
     if isinstance(answer, Wait):
-        time.sleep(min(answer.until_seconds, 5.0))
+        bench.study.machine.sleep(min(answer.until_seconds, 5.0))
         return True
     heard = take_up(bench.study, bench.store, answer)
     if heard.refused:
@@ -164,7 +169,7 @@ def _propose(one: Night) -> bool:
 
 def _hear_people(bench: Bench) -> bool:
     """Take up what people handed in while the night runs; True when there was something."""
-    heard = list(hear_inbox(bench.study, bench.store))
+    heard = [*hear_inbox(bench.study, bench.store), *carry_over(bench.study, bench.store)]
     for proposal, one in heard:
         said = f"refused: {one.refused[0]}" if one.refused else f"handed in: {proposal.hypothesis}"
         bench.say(f"{one.candidate or 'a proposal'}  {said}")
@@ -185,10 +190,24 @@ def view_of(bench: Bench) -> View:
     sources = Sources(
         program=(study.machine.read(str(study.at.program)) or b"").decode(errors="replace"),
         space=trainers.space(trainer) if trainer is not None else None,
-        params=lambda tree: params_of(bench.store, tree) if bench.contract.scope.preset == "params" else {},
-        proposal=lambda found: drafted(study.machine, study.at, found).proposal,
+        params=lambda tree: _params(bench, tree),
+        proposal=lambda found: _idea(bench, found),
     )
     return view(study.state, bench.contract, sources)
+
+
+def _idea(bench: Bench, found: CandidateState) -> Proposal:
+    if found.id not in bench.ideas:
+        bench.ideas[found.id] = drafted(bench.study.machine, bench.study.at, found).proposal
+    return bench.ideas[found.id]
+
+
+def _params(bench: Bench, tree: str) -> Mapping[str, Scalar]:
+    if bench.contract.scope.preset != "params":
+        return {}
+    if tree not in bench.params:
+        bench.params[tree] = params_of(bench.store, tree)
+    return bench.params[tree]
 
 
 def _why_over(one: Night) -> str:
@@ -209,7 +228,7 @@ def _why_over(one: Night) -> str:
     needed = screens * contract.evaluation.screen_train_seeds + 2 * contract.evaluation.confirm_train_seeds
     if len(state.runs) + needed > contract.budget.max_runs:
         return f"The budget of {contract.budget.max_runs:,} runs is used up, but for a certification."
-    if time.monotonic() + needed * _run_seconds(one.bench) / one.bench.slots > one.deadline:
+    if one.bench.study.machine.running() + needed * _run_seconds(one.bench) / one.bench.slots > one.deadline:
         return "The time of the night is used up, but for a certification."
     return ""
 
@@ -230,7 +249,7 @@ def _progress(one: Night) -> str:
     doing = (
         f"trying {focus.id}" if focus is not None else "certifying the tip" if bench.study.state.stack else "waiting"
     )
-    left = max(one.deadline - time.monotonic(), 0.0)
+    left = max(one.deadline - bench.study.machine.running(), 0.0)
     runs_left = max(bench.contract.budget.max_runs - len(bench.study.state.runs), 0)
     left = min(left, (runs_left + len(bench.going)) * _run_seconds(bench) / bench.slots)
     return f"{len(bench.study.state.runs)} runs, {doing}; at most {_told(left)} left"

@@ -73,6 +73,7 @@ class Morning:
         state, contract = self.state, self.contract
         claims = tuple(self._claims())
         unit = contract.budget.stop_unit.replace("_", " ")
+        counted = ", counted by a broker" if contract.budget.metered else ""
         return told.Facts(
             study=state.study,
             task=state.task,
@@ -83,7 +84,7 @@ class Morning:
                 direction=contract.metric.direction,
                 solved=contract.metric.solved,
             ),
-            budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}.",
+            budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}{counted}.",
             hardware=f"{contract.hardware.device}, {contract.hardware.cores_per_run} core a run.",
             isolation=self._isolation(),
             baseline=self._baseline(),
@@ -234,6 +235,11 @@ class Morning:
             answers=", ".join(f"{count} {outcome}" for outcome, count in ended.most_common()),
             dollars=state.dollars,
             tokens=state.tokens,
+            gaps=tuple(
+                (entry["data"]["until"], entry["data"]["seconds"])
+                for entry in self.entries
+                if entry["kind"] == "stood_still"
+            ),
         )
 
     # What can be seen

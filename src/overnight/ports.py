@@ -17,7 +17,7 @@ class Finished(NamedTuple):
 
 
 class Clock(Protocol):
-    """Time. `now` is for people and may jump; `monotonic` is for budgets and never goes back."""
+    """Time. `now` is for people and may jump; `monotonic` never goes back; `running` is for budgets."""
 
     def now(self) -> float:
         """Seconds since 1970, UTC. An annotation: nothing is ordered or limited by it."""
@@ -25,6 +25,18 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary moment of this boot. Never stored."""
+        ...
+
+    def running(self) -> float:
+        """Seconds by a clock that does not count what this process stood still: suspended, or stopped. Never stored."""
+        ...
+
+    def stood_still(self) -> float:
+        """How long this process stood still so far, in seconds, since it first asked."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for so long."""
         ...
 
 

@@ -6,8 +6,7 @@ an entry after its supervisor has told it, and its score is an entry of the refe
 
 import os
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -29,7 +28,9 @@ from overnight.records.entry import Note
 from overnight.records.evidence import Evidence
 from overnight.records.job import Exit, Job
 from overnight.records.lifecycle import Actor, State
+from overnight.records.limits import Scalar
 from overnight.records.order import RunBudget, RunOrder
+from overnight.records.proposal import Proposal
 from overnight.records.refusal import Reason
 from overnight.records.run import Outcome, Run, RunEnd
 from overnight.records.text import sentence
@@ -76,11 +77,16 @@ class Bench:
     """The slot that each of them has, so that no two share their cores."""
 
     since: dict[str, float] = field(default_factory=dict)
-    """Since when each of them is watched, by the monotonic clock."""
+    """Since when each of them is watched, by the clock that does not count what stood still."""
+
+    ideas: dict[str, Proposal] = field(default_factory=dict)
+    """The idea of each candidate, read from the ledger once: it never changes."""
+    params: dict[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    """The parameters of each tree, read from the store once."""
 
     def watch(self, name: str, folder: Path, slot: int | None) -> None:
         """Count a run among those that are going."""
-        self.going[name], self.since[name] = folder, time.monotonic()
+        self.going[name], self.since[name] = folder, self.study.machine.running()
         if slot is not None:
             self.taken[name] = slot
 
@@ -135,7 +141,8 @@ def settle(one: Bench) -> None:
 def _check_overdue(one: Bench, name: str, folder: Path) -> None:
     """A supervisor that let its own hard limit pass is stuck or was stopped: end it, and the run is lost."""
     limit = one.contract.budget.run_wall_seconds + OVERDUE_SECONDS
-    if time.monotonic() - one.since.get(name, time.monotonic()) > limit:
+    now = one.study.machine.running()
+    if now - one.since.get(name, now) > limit:
         one.launcher.end(folder)
         sweep(folder)
 
@@ -158,6 +165,7 @@ def _end(one: Bench, name: str, ended: Exit) -> None:
         cpu_seconds=ended.cpu_seconds,
         exit_status=ended.exit_status,
         tier=ended.tier,
+        env_steps=ended.env_steps,
     )
     one.study.append(Actor.RUNNER, end)
     if outcome is Outcome.INFRASTRUCTURE and lost >= MOST_LOSSES:
@@ -339,7 +347,7 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
     free = one.free_slot()
     return Job(
         command=command,
-        env={"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}", "PYTHONSAFEPATH": "1"},
+        env=_variables(one.contract),
         fresh_bytecode=one.contract.runs_candidate_code(),
         cores=tuple(cores[free * per_run : (free + 1) * per_run]),
         wall_seconds=one.contract.budget.run_wall_seconds,
@@ -349,7 +357,14 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
         tier=tier_for(one.contract.evaluation.min_tier),
         hidden=(str(one.study.at.task.root.folder), str(keys_folder()), str(Path.home())),
         network=one.contract.experiments.permissions.network,
+        metered=one.contract.budget.metered,
     )
+
+
+def _variables(contract: Contract) -> dict[str, str]:
+    """Our own Python comes first; only a repository's programs may import what lies beside them."""
+    found = {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
+    return found if contract.runs_candidate_code() else {**found, "PYTHONSAFEPATH": "1"}
 
 
 def _memory_cap(one: Bench) -> int:

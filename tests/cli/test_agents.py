@@ -13,7 +13,8 @@ from overnight.contract import agents
 from overnight.contract.screen import screen
 from overnight.errors import UserError
 from overnight.study import yaml
-from scenes import Said, Scene, overnight, scene_in
+from overnight.study.study import Study
+from scenes import MACHINE, Said, Scene, overnight, scene_in
 
 Verb = Callable[..., Said]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "agent.py"
@@ -150,7 +151,7 @@ def test_a_proposal_while_the_study_is_held_is_handed_in_and_not_lost(tmp_path: 
     scene = params_study(tmp_path / "project")
     scene.approve()
     words = ("propose", "--set", "gamma=0.95", "--because", "Shorter sight.", "--wait", "0", "--json")
-    with scene.open():
+    with Study.open(MACHINE, scene.at, doing="overnight start"):
         done = overnight(*words, cwd=scene.project)
     assert done.returncode == 0 and json.loads(done.stdout)["state"] == "handed over", done.stderr
     assert len(list(scene.at.inbox.glob("[0-9]*/proposal.json"))) == 1

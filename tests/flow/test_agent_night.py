@@ -44,7 +44,7 @@ def sit(scene: Scene, seconds: float = 3600) -> str:
         contract = enter(study, Who("tester", Strength.TERMINAL))
         bench = bench_of(scene, study, contract)
         with proposing(bench) as proposer:
-            return night(Night(bench, proposer, time.monotonic() + seconds))
+            return night(Night(bench, proposer, study.machine.running() + seconds))
 
 
 def test_a_night_with_an_agent_certifies_what_it_proposed_and_survives_its_failures(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
 from overnight.study.fold import apply
 from overnight.study.state import StudyState
@@ -164,6 +165,8 @@ SPACE: Plain = {
 }
 
 SAMPLES: dict[type[Versioned], Plain] = {
+    StoodStill: {"seconds": 312.5, "until": "2026-11-15T02:10:00+00:00"},
+    HandedOff: {"because": "The stop rule fired: 40 candidates were tried.", "next": "overnight report"},
     Approval: {
         "clause": "budget",
         "digest": DIGEST,

@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from overnight.guest.box2d import spare_pygame
 from overnight.guest.train import Env
 from overnight.rl.envs.batched import Batch, make
 
@@ -38,6 +40,12 @@ MUJOCO = {
 """Environments whose state follows from an observation."""
 BY_EPISODES = ("BipedalWalker-v3", "LunarLander-v3", "LunarLanderContinuous-v3", "Ant-v5", "Humanoid-v5", "Reacher-v5")
 """Environments into which no whole state can be put: their episodes are compared instead."""
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes a log wherever it stands."""
+    monkeypatch.chdir(tmp_path)
 
 
 def batch(env: str, seeds: list[int]) -> Batch:
@@ -94,6 +102,7 @@ def episodes(env: str, count: int) -> NDArray[Any]:
 def test_the_same_policy_has_the_same_episodes_in_both_backends(env: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Box2D's own warning at its import, as an error, would crash the interpreter
+        spare_pygame()
         gymnasium.make(env).close()
     pool = episodes(env, 48)
     monkeypatch.setitem(sys.modules, "envpool", None)

@@ -15,15 +15,19 @@ MAY_SPAWN = {
     "adapters/proposers/caller.py",  # the keeper of one asking, and nothing else
     "adapters/proposers/keeper.py",  # the coding agent that the contract names, held at a tier, in a folder of its own
     "run/supervisor.py",  # the trainer: the approved command, under its limits
+    "run/broker.py",  # our own broker, which holds the environments of a metered run
     "sandbox/processes.py",  # starts none: it speaks to the kernel about those that there are
     "sandbox/landlock.py",  # starts none
     "sandbox/rights.py",  # starts none
     "sandbox/start.py",  # trainers and policies, held at a tier, for the two modules that start them
+    "sandbox/tiers.py",  # starts none: it says how a child is held at each tier
     "sandbox/passage.py",  # starts none: it makes the view of a child that is being started
     "sandbox/beneath.py",  # starts none: it opens files
     "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap
     "sandbox/probe.py",  # the canary that a tier must hold
     "attack/foreign/trial.py",  # somebody's own evaluator, in a throw-away copy, held at a tier
+    "background.py",  # the engine itself, without a terminal
+    "awake.py",  # what holds the machine's sleep back, for as long as the engine lives
     "signatures.py",  # ssh-keygen, which signs approvals and checks their signatures
     "evaluate/policy_process.py",  # a candidate's own policy, on the other side of the trust line
 }
@@ -36,6 +40,7 @@ MAY_ASK_THE_MACHINE = {
     "attack/engine.py",  # the supervisor and the referee, on attacks of the gallery's own
     "attack/ground.py",  # processes that are attacked
     "attack/changes.py",  # git, for a small repository
+    "handoff.py",  # the command of the user's own configuration that wakes somebody up
     "checkup.py",  # asks what only an import can tell: JAX's devices, and whether an environment can be made
 }
 """The modules that call the port's `run_process`. None of them can train what a study proposes."""

@@ -45,6 +45,7 @@ def approve(
     `overnight approve --sign --key ~/.ssh/id_ed25519`
     """
     from overnight.admission import approve_clauses, permit, read_terms
+    from overnight.awake import risks
     from overnight.contract.screen import screen
     from overnight.study.study import Study
 
@@ -68,6 +69,8 @@ def approve(
     contract = reading.contract()
     lines = [f"{at.task.name}/{at.name}", ""]
     lines += [f"{heading}\n    {sentence}" for heading, sentence in screen(contract)] if contract is not None else []
+    if seen := risks():
+        lines += ["What may end the night", *(f"    {one.says} ({one.command})" for one in seen)]
     lines += ["", f"Approving: {', '.join(clauses)}"]
     who = word_for(reading, "\n".join(lines), how)
     with Study.open(machine, at, doing="overnight approve") as study:

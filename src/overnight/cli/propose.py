@@ -45,28 +45,44 @@ def propose(
     Examples: `overnight propose --set learning_rate=0.001 --because "The default is slow."`,
     `overnight propose --edit my-copy`, then `overnight propose --from my-copy --kind code --because "…"`
     """
-    from overnight.admission import admit_candidate, follow_ledger, propose_copy, propose_params
-    from overnight.candidate.copy import write_copy
-    from overnight.candidate.tree import Store
-    from overnight.errors import Refused, UserError
-    from overnight.intake import base_of, note_copy
-    from overnight.records.refusal import Refusal
-    from overnight.study.ledger import holder
-    from overnight.study.study import Study, read_state
+    from overnight.background import night_of
 
-    machine, at = active(folder)
-    store = Store(machine, at.task.root.store)
     if edit is not None:
-        if edit.exists():
-            raise UserError(str(edit), "is there already", hint="name a folder that does not exist")
-        tip = read_state(machine, at).tip
-        write_copy(store, store.tree_of(tip), edit)
-        note_copy(machine, at, edit, tip)
+        _write_copy(edit, folder)
         data({"copy": str(edit)}, f"{edit}: edit it, then `overnight propose --from {edit}`", as_json=as_json)
         return 0
     proposal = _proposal(changes or [], copy, because, predict, kind, bundle=bundle)
-    if holder(machine, at.folder):
+    if night_of(*active(folder)) is not None:
         return _hand_over(proposal, copy, wait, folder, as_json=as_json)
+    return _put_before_the_gate(proposal, copy, folder, as_json=as_json)
+
+
+def _write_copy(edit: Path, folder: Path) -> None:
+    """Write the tip as a plain copy, and remember which tip that was."""
+    from overnight.candidate.copy import write_copy
+    from overnight.candidate.tree import Store
+    from overnight.errors import UserError
+    from overnight.intake import note_copy
+    from overnight.study.study import read_state
+
+    if edit.exists():
+        raise UserError(str(edit), "is there already", hint="name a folder that does not exist")
+    machine, at = active(folder)
+    store, tip = Store(machine, at.task.root.store), read_state(machine, at).tip
+    write_copy(store, store.tree_of(tip), edit)
+    note_copy(machine, at, edit, tip)
+
+
+def _put_before_the_gate(proposal: Proposal, copy: Path | None, folder: Path, *, as_json: bool) -> int:
+    from overnight.admission import admit_candidate, follow_ledger, propose_copy, propose_params
+    from overnight.candidate.tree import Store
+    from overnight.errors import Refused
+    from overnight.intake import base_of
+    from overnight.records.refusal import Refusal
+    from overnight.study.study import Study
+
+    machine, at = active(folder)
+    store = Store(machine, at.task.root.store)
     with Study.open(machine, at, doing="overnight propose") as study:
         follow_ledger(study, store)
         drafted = (

@@ -33,17 +33,9 @@ def report(folder: Dir = HERE, as_json: Json = False) -> None:
 
 def write_report(machine: "Machine", at: "StudyFolder") -> "Facts":
     """Write the report of one study, from its ledger as it stands on disk."""
-    from overnight.admission import read_terms
-    from overnight.errors import UserError
-    from overnight.evaluate.seeds import Seeds, load_key
-    from overnight.morning import Morning
-    from overnight.study.study import read_state
+    from overnight import handoff
 
-    state, contract = read_state(machine, at, quickly=False), read_terms(machine, at).contract()
-    if contract is None or not state.baseline:
-        raise UserError(f"{at.task.name}/{at.name}", "has not trained anything yet", hint="`overnight start` does")
-    seeds = Seeds(load_key(state.seed_commitment or ""), f"{at.task.name}/{at.name}")
-    return Morning(machine, at, state, contract, seeds, program=program()).write()
+    return handoff.write_report(machine, at, program=program())
 
 
 def program() -> str:

@@ -20,8 +20,10 @@ def status(folder: Dir = HERE, as_json: Json = False) -> None:
 
     Example: `overnight status --json`
     """
-    from overnight.admission import next_action, opening, read_terms
+    from overnight.adapters.launchers.local import LocalLauncher
+    from overnight.admission import opening, read_terms
     from overnight.machine import RealMachine
+    from overnight.resume import around, next_step
     from overnight.study.layout import find_root
     from overnight.study.study import active_study, read_state
 
@@ -34,7 +36,8 @@ def status(folder: Dir = HERE, as_json: Json = False) -> None:
     at = active_study(machine, folder.resolve())
     state, reading = read_state(machine, at), read_terms(machine, at)
     case = opening(state, reading)
-    sentence, command = next_action(state, reading)
+    now = around(machine, at, state, LocalLauncher())
+    sentence, command = next_step(state, reading, now)
     in_force = sum(one.standing == "in force" for one in case.standings)
     states = Counter(str(one.state) for one in state.candidates.values())
     counted = ", ".join(f"{count:,} {name}" for name, count in sorted(states.items())) or "none"
@@ -52,6 +55,7 @@ def status(folder: Dir = HERE, as_json: Json = False) -> None:
         "asks": len(state.asks),
         "dollars": state.dollars,
         "tokens": state.tokens,
+        "night": now.engine.pid if now.engine is not None and now.engine.is_night() else None,
         "sentence": sentence,
         "next": command,
     }

@@ -11,7 +11,7 @@ from statistics import NormalDist, fmean, stdev
 
 from overnight.decide.belief import Score
 from overnight.decide.certify import POWER, Arm, Certification, better_is_higher, headline
-from overnight.decide.guards import Guarded, guarded, mean_gain_interval
+from overnight.decide.guards import Guarded, guarded, leans_on_its_lowest, mean_gain_interval
 from overnight.decide.intervals import Interval, paired_interval, wins
 from overnight.decide.permute import mean_gain_p, paired_gain_p
 from overnight.decide.spending import LookPlan
@@ -93,6 +93,9 @@ class _Look:
             p_value = paired_gain_p([gain - metric.least_gain for gain in gains])
         else:
             p_value = mean_gain_p(mine, other, shift=metric.least_gain)
+        guards = guarded(metric.guardrails, candidate.guardrails, incumbent.guardrails, (ours, theirs))
+        if p_value <= bar and not guards.open and leans_on_its_lowest(mine, other, paired=plan.paired):
+            guards = replace(guards, open=("the level of the low seeds",))
         return cls(
             candidate=candidate,
             incumbent=incumbent,
@@ -101,7 +104,7 @@ class _Look:
             p_value=p_value,
             bar=bar,
             gain=_gain(ours, theirs, paired=plan.paired),
-            guards=guarded(metric.guardrails, candidate.guardrails, incumbent.guardrails, (ours, theirs)),
+            guards=guards,
         )
 
     def verdict(self, metric: MetricSpec) -> Verdict | None:
@@ -188,5 +191,5 @@ def _rule(metric: MetricSpec, plan: LookPlan, alpha: float) -> str:
     return (
         f"Certification on fresh seeds: permutation test {kind} of a gain above {metric.least_gain:g} {metric.unit}, "
         f"looks at {looks}, at most {alpha:.2g} false claims in this attempt, every guardrail shown not to be worse by "
-        "its margin, no more seeds lost than the incumbent, and low seeds no lower."
+        "its margin, no more seeds lost than the incumbent, low seeds no lower, and no gain that one low seed undoes."
     )

@@ -15,6 +15,8 @@ _EARLY_POWER = 0.8
 """During the search an attempt is made when its first look would certify this often."""
 _LAST_POWER = 0.2
 """At the end one is made when its last look would: a long shot costs false claims of merely noisier candidates."""
+_STRETCH = 3
+"""The last attempt of a study may look at this many times the seeds of the last look, where runs are left over."""
 _PAIRED_FROM = 0.5
 """From this much shared luck on, an attempt compares seed by seed."""
 _FEW = 8
@@ -48,19 +50,29 @@ class StudyPlan:
         needed = 2 * self.looks.looks[min(1, len(self.looks.looks) - 1)] + self.audit_seeds
         return runs_left < needed + _ONE_CANDIDATE
 
-    def attempt_plan(self, race: Race) -> LookPlan | None:
-        """The looks of an attempt that begins now; fixed before its first score. Paired where luck is much shared."""
-        if self.looks is None or race.luck.shared() < _PAIRED_FROM:
+    def attempt_plan(self, race: Race, *, runs_left: float | None = None) -> LookPlan | None:
+        """The looks of an attempt that begins now; fixed before its first score. Paired where luck is much shared.
+
+        `runs_left` is for the attempt after which nothing else is wanted: its last look takes the runs that are left.
+        """
+        looks = self._looks(runs_left)
+        return looks if looks is None or race.luck.shared() < _PAIRED_FROM else looks.pairwise()
+
+    def _looks(self, runs_left: float | None) -> LookPlan | None:
+        if self.looks is None or runs_left is None:
             return self.looks
-        return self.looks.pairwise()
+        most = min(int(runs_left - self.audit_seeds) // 2, _STRETCH * self.looks.looks[-1])
+        return self.looks.stretched(most)
 
     def alpha(self, past: tuple[bool, ...]) -> float:
         """The error that the next attempt may spend, after attempts that certified (True) or did not."""
         return error_for_next(past, self.total_error, self.mode)
 
-    def should_certify(self, race: Race, past: tuple[bool, ...], *, ending: bool = False) -> bool:
+    def should_certify(
+        self, race: Race, past: tuple[bool, ...], *, ending: bool = False, runs_left: float | None = None
+    ) -> bool:
         """Whether it is time to try to certify the tip; `ending` when the race cannot go on."""
-        looks, alpha = self.looks, self.alpha(past)
+        looks, alpha = self._looks(runs_left), self.alpha(past)
         if looks is None or not looks.can_certify(alpha):
             return False
         if ending:

@@ -1,7 +1,7 @@
 """How the allowed chance of a false claim is shared out over a study's attempts, and over the looks of an attempt."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi
 from typing import Literal
 
@@ -43,6 +43,10 @@ class LookPlan:
             for place in kept
         )
         return LookPlan(looks=tuple(looks[place] for place in kept), shares=shares, paired=True)
+
+    def stretched(self, seeds: int) -> "LookPlan":
+        """The same plan with its last look at so many seeds; never earlier than it was."""
+        return replace(self, looks=(*self.looks[:-1], max(self.looks[-1], seeds)))
 
     def runs(self) -> int:
         """The training runs of an attempt that uses every look."""

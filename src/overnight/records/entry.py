@@ -14,6 +14,7 @@ from overnight.records.lifecycle import Actor
 from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.sitting import HandedOff, StoodStill
 
 
 class Kind(StrEnum):
@@ -33,6 +34,8 @@ class Kind(StrEnum):
     DECIDED = "decided"
     ASKED = "asked"
     ANSWERED = "answered"
+    STOOD_STILL = "stood_still"
+    HANDED_OFF = "handed_off"
     NOTED = "noted"
 
 
@@ -97,6 +100,8 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.DECIDED: Decision,
     Kind.ASKED: Asked,
     Kind.ANSWERED: Answered,
+    Kind.STOOD_STILL: StoodStill,
+    Kind.HANDED_OFF: HandedOff,
     Kind.NOTED: Note,
 }
 """The record that each kind of entry holds."""
@@ -118,6 +123,8 @@ Payload = (
     | Decision
     | Asked
     | Answered
+    | StoodStill
+    | HandedOff
     | Note
 )
 

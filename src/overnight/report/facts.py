@@ -71,6 +71,8 @@ class Night:
     """What counts of what it cost."""
     tokens: int = 0
     """What it read and wrote."""
+    gaps: tuple[tuple[str, float], ...] = ()
+    """When the machine stood still: until when, and for how many seconds. No budget counts that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

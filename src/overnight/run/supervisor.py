@@ -31,22 +31,25 @@ from pathlib import Path
 
 from overnight.errors import OvernightError
 from overnight.records.codec import dumps, loads
-from overnight.records.job import Exit, Job
+from overnight.records.job import LIBRARY, Exit, Job
 from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
 from overnight.records.text import sentence
+from overnight.run.broker import Broker
 from overnight.run.harvest import harvest
 from overnight.run.limits import TOLERANCE, Ending, Limits
 from overnight.run.log import CappedLog
-from overnight.sandbox.bounds import Bounds, bounds_for, command_paths
+from overnight.sandbox.bounds import Bounds, bounds_for, command_paths, simulators
 from overnight.sandbox.cgroup import group_for, remove_group
 from overnight.sandbox.meter import Meter, cap_tasks, most_tasks, out_of_memory_kills, tasks_for
 from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
-from overnight.sandbox.start import Child, NotHeld, exit_status, start, user_for
+from overnight.sandbox.start import exit_status, start
+from overnight.sandbox.tiers import Child, NotHeld, user_for
 
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 _REPORT_BYTES = 1 << 16
+_LOCK_TRIES, _LOCK_SECONDS = 6, 0.02
 
 
 class Supervisor:
@@ -62,8 +65,8 @@ class Supervisor:
         self.group = group_for(folder)
         self.meter = Meter(self.group)
         self.limits = Limits(folder, self.job, self.budget, self.meter)
-        self.began = self.limits.began
         self.killed_before = out_of_memory_kills()
+        self.broker: Broker | None = None
         self.most_tasks = most_tasks(user_for(self.job.tier) or os.getuid(), self.job.processes)
 
     def run(self) -> Exit:
@@ -99,7 +102,7 @@ class Supervisor:
             outcome=outcome,
             because=sentence(says),
             exit_status=127,
-            wall_seconds=time.monotonic() - self.began,
+            wall_seconds=self.limits.seconds(),
             cpu_seconds=0.0,
             policy=None,
             log_bytes=0,
@@ -111,15 +114,21 @@ class Supervisor:
         inherit_orphans()
         if self.group is not None:
             self.group.cap(memory_bytes=self.limits.memory_cap, tasks=tasks_for(self.job.processes))
+        self.broker = Broker(self.folder, self.job, self._in_child) if self.job.metered else None
         child = Child(
             command=self.job.command,
             cwd=str(self.folder / "source"),
             env={**dict(self.job.env), **self._own_variables()},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            pass_fds=self.broker.fds if self.broker is not None else (),
             first=self._in_child,
         )
-        return start(child, self._bounds(), self.job.tier)
+        try:
+            return start(child, self._bounds(), self.job.tier)
+        finally:
+            if self.broker is not None:
+                self.broker.leave_to_trainer()
 
     def _bounds(self) -> Bounds:
         """What the trainer may reach. The compile cache is named only where no code of a candidate's runs."""
@@ -127,9 +136,11 @@ class Supervisor:
         if self.order.compile_cache is not None:
             Path(self.order.compile_cache).mkdir(exist_ok=True)
             writable.append(Path(self.order.compile_cache))
-        own = (self.folder / "source", self.folder / "guest", self.folder / "run.json")
+        own = (self.folder / "source", self.folder / LIBRARY, self.folder / "run.json")
         named = command_paths(job.command, dict(job.env).get("PATH", os.defpath))
-        return bounds_for((*map(str, own), *named), writable=map(str, writable), hidden=job.hidden, network=job.network)
+        hidden = (*job.hidden, *(simulators(named, self.order.env.id) if job.metered and job.fresh_bytecode else ()))
+        paths = (*map(str, own), *named)
+        return bounds_for(paths, writable=map(str, writable), hidden=hidden, network=job.network)
 
     def _own_variables(self) -> dict[str, str]:
         threads = str(max(len(self.job.cores), 1))
@@ -140,8 +151,10 @@ class Supervisor:
         )
         return {
             **bytecode,
+            **(self.broker.variables() if self.broker is not None else {}),
             "OVERNIGHT_RUN": str(self.folder / "run.json"),
             "OVERNIGHT_OUT": str(self.out),
+            "PYTHONPATH": str(self.folder / LIBRARY),
             "HOME": str(self.folder / "home"),
             "TMPDIR": str(self.folder / "tmp"),
             "XDG_CACHE_HOME": str(self.folder / "home"),
@@ -178,7 +191,9 @@ class Supervisor:
             ending = self.limits.over()
             if ending is not None:
                 return ending
-        return None
+            if self.broker is not None and self.broker.is_lost():
+                return Ending(Outcome.LOST, "The broker that held its environments is gone.")
+        return self.limits.stood_still()
 
     def _read(self, fd: int) -> bool:
         """Take one piece of output; False at its end."""
@@ -227,11 +242,12 @@ class Supervisor:
             outcome=outcome,
             because=sentence(because),
             exit_status=status,
-            wall_seconds=time.monotonic() - self.began,
+            wall_seconds=self.limits.seconds(),
             cpu_seconds=self.meter.cpu_seconds(),
             policy=policy,
             log_bytes=self.log.total,
             tier=self.job.tier,
+            env_steps=self.broker.env_steps() if self.broker is not None else None,
         )
 
     def _outcome(self, status: int, ending: Ending | None, *, policy: str | None, why: str) -> tuple[Outcome, str]:
@@ -249,7 +265,7 @@ class Supervisor:
             return Outcome.CRASHED, f"It was ended by {_signal_name(-status)}: {self.log.last_line()}"[:1900]
         if status != 0:
             return Outcome.CRASHED, f"It ended with status {status}: {self.log.last_line()}"[:1900]
-        steps = self._reported_steps()
+        steps = self.broker.env_steps() if self.broker is not None else self._reported_steps()
         if self.budget.unit == "env_steps" and steps > self.budget.amount * TOLERANCE:
             return Outcome.OVER_BUDGET, f"It reported {steps:,.0f} steps, and its budget was {self.budget.amount:,.0f}."
         if policy is None:
@@ -278,9 +294,7 @@ def main(argv: list[str]) -> int:
     """Hold the run's lock, and keep whoever supervises the run until nothing of it is left."""
     folder = Path(argv[1])
     lock = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _lock_soon(lock):
         return 3
     if (folder / "exit.json").exists():
         return 0
@@ -299,6 +313,16 @@ def main(argv: list[str]) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
+def _lock_soon(lock: int) -> bool:
+    """Take the lock, or find it held several times in a row: whoever only looks has it for a moment, too."""
+    for _ in range(_LOCK_TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(_LOCK_SECONDS)
+    return False
+
+
 def _end_all(*_: object) -> None:
     """The keeper is gone: leave nothing behind, and no word either, so that the run counts as lost."""
     end_below()
@@ -308,7 +332,7 @@ def _end_all(*_: object) -> None:
 def supervise(folder: Path) -> None:
     """Run it, and write `exit.json` as the very last thing."""
     ended = Supervisor(folder).run()
-    for name in ("home", "tmp"):
+    for name in ("home", "tmp", "broker"):
         with suppress(RecursionError):  # a trainer can nest folders deeper than they can be removed
             shutil.rmtree(folder / name, ignore_errors=True)
     beside = folder / ".exit.json.new"

@@ -24,6 +24,7 @@ from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
+from overnight.study.sittings import fold_handoff, fold_standstill, go_on
 from overnight.study.state import (
     AskState,
     CandidateState,
@@ -148,6 +149,7 @@ def _entered(state: StudyState, data: Data, actor: str) -> None:
                 one.validated_under = now
     state.entered, state.entered_terms = now, bound
     state.refused = []
+    go_on(state)
 
 
 def _drafted(state: StudyState, data: Data, actor: str) -> None:
@@ -162,6 +164,7 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
     plant = data.get("plant")
     if plant is not None and actor != Actor.ENGINE:
         raise Unlawful(f"Only the engine plants candidates, but the {actor} drafted {name} as a {plant}.")
+    go_on(state)
     state.candidates[name] = CandidateState(
         id=name,
         drafted_at=state.ledger_bytes,
@@ -170,6 +173,8 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
         commit=text(data["commit"]),
         tree=text(data["tree"]),
         plant="" if plant is None else text(plant),
+        proposer=text(data["proposal"].get("proposer", "")),
+        parents=[text(one) for one in data["proposal"].get("parents", ())],
         idea=text(data.get("idea") or ""),
     )
     if actor == Actor.ENGINE and not state.baseline:
@@ -235,6 +240,7 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         number=int(data["number"]),
     )
     one.runs.append(run)
+    go_on(state)
     if not settled:
         one.state = State.LAUNCHED
 
@@ -362,5 +368,7 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "decided": _decided,
     "asked": _asked,
     "answered": _answered,
+    "stood_still": fold_standstill,
+    "handed_off": fold_handoff,
     "noted": _noted,
 }

@@ -209,6 +209,21 @@ class StudyFolder:
         return self.folder / "handoff.md"
 
     @property
+    def night_log(self) -> Path:
+        """What the engine said, all sittings one after the other; for people."""
+        return self.folder / "night.log"
+
+    @property
+    def pulse(self) -> Path:
+        """What the engine is doing at the moment, rewritten while it runs; for people."""
+        return self.folder / "pulse.json"
+
+    @property
+    def stop_word(self) -> Path:
+        """A file whose being there asks the engine to finish what is running and to report."""
+        return self.folder / "stop"
+
+    @property
     def results(self) -> Path:
         """The table of results, rebuilt from the ledger at any time."""
         return self.folder / "results.tsv"

@@ -53,6 +53,10 @@ class CandidateState:
     """The gain of the last verdict; null where none was measured."""
     plant: str = ""
     """What it tests when the engine planted it; empty for every idea that is meant."""
+    proposer: str = ""
+    """Who had the idea."""
+    parents: list[str] = field(default_factory=list)
+    """Candidates that the idea builds on."""
     idea: str = ""
     """What it shares with candidates that come to the same thing; empty where nobody compared it."""
 
@@ -157,6 +161,14 @@ class StudyState:
     """Wall time that runs took, added up."""
     cpu_seconds: float = 0.0
     """Processor time that runs took, added up."""
+    standstills: int = 0
+    """How often the engine stood still."""
+    still_seconds: float = 0.0
+    """For how long, added up."""
+    handed_off: str = ""
+    """Why the last sitting ended; empty when something was begun since."""
+    leads_on: str = ""
+    """The command that its handoff named."""
     entries: int = 0
     """How many entries it is folded from."""
     head: str = GENESIS

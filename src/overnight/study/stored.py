@@ -21,6 +21,7 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
 from overnight.study.state import StudyState
 
@@ -42,6 +43,7 @@ STORED: dict[str, Any] = {
         Exit,
         Handed,
         Heard,
+        HandedOff,
         Job,
         LoopEntry,
         MetricSpec,
@@ -58,6 +60,7 @@ STORED: dict[str, Any] = {
         RunEnd,
         RunOrder,
         Space,
+        StoodStill,
         StudyState,
         Validation,
         Verification,

@@ -61,7 +61,7 @@ def test_an_error_that_calls_itself_a_success_is_an_error() -> None:
 
 @pytest.mark.parametrize("reader", [claude.read, codex.read, plain.read])
 def test_garbage_is_read_as_nothing_and_breaks_nothing(reader: type) -> None:
-    told = reader((TRANSCRIPTS / "garbage.jsonl").read_bytes().splitlines(), NOW)
+    told = reader([b"\xff\xfe", *(TRANSCRIPTS / "garbage.jsonl").read_bytes().splitlines()], NOW)
     assert told.tokens == 0 and not told.answer
 
 

@@ -30,9 +30,10 @@ from overnight.records.agent import EndedBy, Errand, Returned
 from overnight.records.codec import dumps, loads
 from overnight.sandbox.bounds import Bounds, bounds_for, command_paths
 from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
-from overnight.sandbox.start import Child, NotHeld, exit_status, start
+from overnight.sandbox.start import exit_status, start
+from overnight.sandbox.tiers import Child, NotHeld
 
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS, _STOOD_STILL_SECONDS = 0.1, 5.0
 _MOST_EVENTS, _MOST_ERRORS, _LONGEST_LINE = 50_000_000, 1_000_000, 4_000_000
 _SHORTEST_SECRET = 8
 _SEARCHED_BYTES = 20_000_000
@@ -77,7 +78,7 @@ class Keeper:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.errand = loads(Errand, (folder / "errand.json").read_bytes(), where=str(folder / "errand.json"))
-        self.began = self.heard = time.monotonic()
+        self.began = self.heard = self.looked = time.monotonic()
         for name in ("home", "tmp", "out"):
             (folder / name).mkdir(exist_ok=True)
         self.secrets = tuple(dict.fromkeys((*self._values(), *self._copied())))
@@ -184,6 +185,10 @@ class Keeper:
 
     def _over(self) -> EndedBy | None:
         now, stop = time.monotonic(), self.folder / "stop"
+        still = now - self.looked
+        if still > _STOOD_STILL_SECONDS:  # the machine slept, or somebody stopped us: that is not the agent's silence
+            self.began, self.heard = self.began + still, self.heard + still
+        self.looked = now
         if stop.exists():
             return "spent" if stop.read_text() == "spent" else "stopped"
         if now - self.began > self.errand.wall_seconds:
