@@ -25,7 +25,7 @@ from overnight.admission import (
 )
 from overnight.candidate.build import params_of
 from overnight.contract import trainers
-from overnight.errors import Refused
+from overnight.errors import Refused, UserError
 from overnight.intake import carry_over, hear_inbox, take_up
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
@@ -206,7 +206,10 @@ def _params(bench: Bench, tree: str) -> Mapping[str, Scalar]:
     if bench.contract.scope.preset != "params":
         return {}
     if tree not in bench.params:
-        bench.params[tree] = params_of(bench.store, tree)
+        try:
+            bench.params[tree] = params_of(bench.store, tree)
+        except UserError:  # what the gate refused may hold anything
+            bench.params[tree] = {}
     return bench.params[tree]
 
 

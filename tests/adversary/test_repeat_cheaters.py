@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from overnight.intake import carry_over
 from overnight.records.lifecycle import State
 from scenes import Scene, refused_in_ledger, said
 
@@ -130,6 +131,21 @@ def test_a_copy_whose_file_the_tip_has_changed_meanwhile_is_refused(repository: 
     (old / "policy" / "net.py").write_text("WIDTH = 32\n")
     reasons = repository.propose(old, base=base, kind="code")
     assert "The tip has changed policy/net.py since the copy was made" in said(reasons, "provenance")
+
+
+def test_a_persons_idea_that_waited_while_the_tip_moved_is_drafted_anew_on_the_new_tip(cartpole: Scene) -> None:
+    assert cartpole.propose({"gamma": 0.95}) == ()
+    assert cartpole.propose({"learning_rate": 0.01}, hypothesis="Larger steps.") == ()
+    cartpole.enter()
+    cartpole.keep(cartpole.train("c-0001"))
+    with cartpole.open() as study:
+        carried = list(carry_over(study, cartpole.store))
+        assert [heard.candidate for _, heard in carried] == ["c-0003"] and carried[0][1].refused == ()
+        assert list(carry_over(study, cartpole.store)) == [], "once is enough"
+    again = cartpole.entries("drafted")[-1]
+    assert again["proposal"]["parents"] == ["c-0002"] and again["proposal"]["hypothesis"] == "Larger steps."
+    params = json.loads(cartpole.store.file(again["tree"], "params.json") or b"{}")
+    assert (params["gamma"], params["learning_rate"]) == (0.95, 0.01)
 
 
 def test_parameters_in_a_copy_of_an_earlier_tip_are_carried_over(cartpole: Scene) -> None:

@@ -19,7 +19,8 @@ from overnight.cli.proposing import proposing
 from overnight.loop import Night, night
 from overnight.records.approval import Strength
 from overnight.sandbox.processes import with_variable
-from scenes import Scene, overnight
+from overnight.study.study import Study
+from scenes import MACHINE, Scene, overnight
 
 LOOK: Turn = {
     "write": {"config.json": '{"angle": 1.0}\n'},
@@ -40,7 +41,7 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 
 def sit(scene: Scene, seconds: float = 3600) -> str:
-    with scene.open() as study:
+    with Study.open(MACHINE, scene.at, doing="overnight start") as study:
         contract = enter(study, Who("tester", Strength.TERMINAL))
         bench = bench_of(scene, study, contract)
         with proposing(bench) as proposer:

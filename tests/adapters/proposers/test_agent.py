@@ -69,6 +69,7 @@ def test_asking_never_waits_for_the_agent(study: Scene) -> None:
         assert not with_variable(f"OVERNIGHT_ASK={study.at.ask('a-0001')}")
 
 
+@pytest.mark.feature("Z18")
 @pytest.mark.parametrize("speaks", ["claude", "codex"])
 @pytest.mark.parametrize(
     ("turn", "outcome", "says"),
@@ -130,6 +131,7 @@ def test_codex_says_when_it_takes_questions_again_in_words(study: Scene) -> None
         assert abs(until - time.time() - 5400) < 60
 
 
+@pytest.mark.feature("H72")
 def test_a_crash_loop_is_waited_out_longer_each_time_and_then_given_up(study: Scene) -> None:
     with asking(study, [{"ends": "no-start"}]) as engine:
         pauses = []

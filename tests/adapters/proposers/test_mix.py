@@ -152,6 +152,13 @@ def test_a_plateau_switches_operators_and_each_has_something_to_work_on() -> Non
     assert {operator_for(replace(crashed, tried=crashed.tried + BARREN[:n])) for n in range(4)} == {"debug", "draft"}
 
 
+@pytest.mark.feature("H69")
+def test_when_stuck_the_next_proposal_names_another_operator_than_tuning() -> None:
+    near = (tried(8, {"gamma": 0.95}, "rejected", 0.2), tried(9, {"envs": 32}, "rejected", 0.1))
+    answer = MixProposer({"search": Idea("search")}).ask(replace(VIEW, tried=(*BARREN, *near)))
+    assert isinstance(answer, Proposal) and answer.operator == "combine" and answer.parents == ("c-0008", "c-0009")
+
+
 def test_an_agent_is_asked_for_a_draft_first_and_for_something_else_now_and_then() -> None:
     kept = tried(1, {"gamma": 0.9, "envs": 16}, "kept", 3.0)
     wanted = [
