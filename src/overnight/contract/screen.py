@@ -69,10 +69,11 @@ def _agent(contract: Contract) -> str:
     agent = contract.experiments.agent
     if agent is None:
         return ""
-    given = ", ".join((*agent.variables, *(f"~/{file}" for file in agent.files))) or "nothing"
+    named = ", ".join((*agent.variables, *(f"~/{file}" for file in agent.files)))
+    given = f"{named}, where that exists" if named else "nothing"
     return (
         f" A coding agent proposes: `{' '.join(agent.command)[:160]}`, in a plain copy, isolation {agent.tier}, "
-        f"with the network; of yours it gets {given}, where that exists."
+        f"with the network; of yours it gets {given}."
     )
 
 

@@ -132,7 +132,7 @@ class Keeper:
         home, tmp = self.folder / "home", self.folder / "tmp"
         passed = {name: os.environ[name] for name in self.errand.variables if name in os.environ}
         own = {
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": _path(),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
             "HOME": str(home),
@@ -158,7 +158,7 @@ class Keeper:
 
     def _bounds(self) -> Bounds:
         """Its copy, its home and a place for its answer to write; the brief, programs and libraries to read."""
-        path = os.environ.get("PATH", os.defpath)
+        path = _path()
         named = (*command_paths(self.errand.command, path), *_packages(self.errand.command[0], path))
         own = (str(self.folder / name) for name in ("brief.md", "schema.json"))
         writable = (str(self.folder / name) for name in ("copy", "home", "tmp", "out"))
@@ -234,6 +234,11 @@ class Keeper:
                 data = path.read_bytes()
                 return any(secret in data for secret in self.secrets)
         return False
+
+
+def _path() -> str:
+    """Where programs are looked for: first beside our own interpreter, as for trainers."""
+    return f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
 
 
 def _long_texts(found: object) -> Iterator[bytes]:
