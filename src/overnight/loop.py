@@ -12,7 +12,7 @@ going are adopted, and a run that was lost is run again and does not count.
     certify     when it is worth it, or the search is over, the tip meets the incumbent on fresh seeds
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -23,19 +23,21 @@ from overnight.admission import (
     draft_candidate,
     drafted,
     follow_ledger,
-    propose_params,
 )
 from overnight.candidate.build import params_of
 from overnight.contract import trainers
-from overnight.errors import Refused
+from overnight.errors import Refused, UserError
 from overnight.forecast import run_seconds
+from overnight.intake import carry_over, hear_inbox, take_up
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
 from overnight.records.decision import Decision, LoopDecision, Turn, Verdict
 from overnight.records.lifecycle import Actor, State
+from overnight.records.limits import Scalar
 from overnight.records.metric import Direction
 from overnight.records.proposal import Exhausted, Proposal, View, Wait
 from overnight.records.text import sentence
+from overnight.study.state import CandidateState
 from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
 LOOK_SECONDS = 0.1
@@ -198,34 +200,62 @@ def _propose(one: Night) -> bool:
     if one.over:
         return False
     bench = one.bench
-    answer = one.proposer.ask(_view(bench))
+    if _hear_people(bench):
+        return True
+    answer = one.proposer.ask(view_of(bench))
     if isinstance(answer, Exhausted):
         one.over = answer.because
         return False
     if isinstance(answer, Wait):
         bench.study.machine.sleep(min(answer.until_seconds, 5.0))
         return True
-    candidate = propose_params(bench.study, bench.store, answer)
-    reasons = admit_candidate(bench.study, bench.store, candidate.id)
-    if reasons:
-        bench.say(f"{candidate.id}  refused: {reasons[0].says}")
-    one.refused = one.refused + 1 if reasons else 0
+    heard = take_up(bench.study, bench.store, answer)
+    if heard.refused:
+        bench.say(f"{heard.candidate or 'a copy'}  refused: {heard.refused[0]}")
+    one.refused = one.refused + 1 if heard.refused else 0
     if one.refused >= MOST_REFUSED:
-        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {reasons[0].says}"
+        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {heard.refused[0]}"
         turn(bench, LoopDecision.ESCALATE, one.over)
     return True
 
 
-def _view(bench: Bench) -> View:
+def _hear_people(bench: Bench) -> bool:
+    """Take up what people handed in while the night runs; True when there was something."""
+    heard = [*hear_inbox(bench.study, bench.store), *carry_over(bench.study, bench.store)]
+    for proposal, one in heard:
+        said = f"refused: {one.refused[0]}" if one.refused else f"handed in: {proposal.hypothesis}"
+        bench.say(f"{one.candidate or 'a proposal'}  {said}")
+    return bool(heard)
+
+
+def view_of(bench: Bench) -> View:
+    """What a proposer may see at this moment."""
     trainer = trainers.trainer_of(bench.contract.baseline.command)
     study = bench.study
     sources = Sources(
         program=(study.machine.read(str(study.at.program)) or b"").decode(errors="replace"),
         space=trainers.space(trainer) if trainer is not None else None,
-        params=lambda tree: params_of(bench.store, tree) if bench.contract.scope.preset == "params" else {},
-        proposal=lambda found: drafted(study.machine, study.at, found).proposal,
+        params=lambda tree: _params(bench, tree),
+        proposal=lambda found: _idea(bench, found),
     )
     return view(study.state, bench.contract, sources)
+
+
+def _idea(bench: Bench, found: CandidateState) -> Proposal:
+    if found.id not in bench.ideas:
+        bench.ideas[found.id] = drafted(bench.study.machine, bench.study.at, found).proposal
+    return bench.ideas[found.id]
+
+
+def _params(bench: Bench, tree: str) -> Mapping[str, Scalar]:
+    if bench.contract.scope.preset != "params":
+        return {}
+    if tree not in bench.params:
+        try:
+            bench.params[tree] = params_of(bench.store, tree)
+        except UserError:  # what the gate refused may hold anything
+            bench.params[tree] = {}
+    return bench.params[tree]
 
 
 def _why_over(one: Night) -> str:

@@ -7,6 +7,7 @@ the same too wherever the environment is deterministic.
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -210,6 +211,7 @@ class Morning:
     def _night(self) -> told.Night:
         state = self.state
         times = [entry["at"] for entry in self.entries if entry["kind"] in ("entered", "launched", "ended", "decided")]
+        ended = Counter(one.outcome or "open" for one in state.asks.values())
         return told.Night(
             started=times[0][:16] if times else "",
             ended=times[-1][:16] if times else "",
@@ -218,6 +220,10 @@ class Morning:
             candidates=len(state.candidates) - bool(state.baseline),
             wall_seconds=state.wall_seconds,
             cpu_seconds=state.cpu_seconds,
+            asks=len(state.asks),
+            answers=", ".join(f"{count} {outcome}" for outcome, count in ended.most_common()),
+            dollars=state.dollars,
+            tokens=state.tokens,
             gaps=tuple(
                 (entry["data"]["until"], entry["data"]["seconds"])
                 for entry in self.entries

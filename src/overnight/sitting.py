@@ -8,7 +8,7 @@ import json
 import re
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -51,7 +51,8 @@ class Sitting:
     at: StudyFolder
     who: Who
     launcher: Launcher
-    proposer: Proposer
+    proposing: Callable[[Bench], AbstractContextManager[Proposer]]
+    """Who proposes, from the first question to the last; what is still at work then is ended."""
     told: Told = field(default_factory=Told)
     until: float | None = None
     """When it ends at the latest, in seconds since 1970; null for no such moment."""
@@ -94,9 +95,10 @@ def sit(one: Sitting) -> str:
             one.told.say(one.awake)
         spent = study.state.wall_seconds / bench.slots
         deadline = one.machine.running() + contract.budget.max_wall_hours * 3600 - spent
-        sitting = Night(bench, one.proposer, deadline, vigil.finishing, heed=vigil.look)
-        sitting.only_calibrates = one.only_calibrates
-        over = night(sitting)
+        with one.proposing(bench) as proposer:
+            sitting = Night(bench, proposer, deadline, vigil.finishing, heed=vigil.look)
+            sitting.only_calibrates = one.only_calibrates
+            over = night(sitting)
         return vigil.why if over == ASKED else over
 
 

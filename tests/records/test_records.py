@@ -7,6 +7,7 @@ import pytest
 from overnight.contract.draft import EnvFacts, Ground, Stated, for_env
 from overnight.contract.read import read
 from overnight.errors import UserError
+from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
 from overnight.records.calibration import Calibration
@@ -17,6 +18,7 @@ from overnight.records.curriculum import CurriculumCandidate
 from overnight.records.decision import Decision, Turn
 from overnight.records.entry import PAYLOADS, Created, Entry, Kind, Note, Validation
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.handed import Handed, Heard
 from overnight.records.job import Exit, Job
 from overnight.records.metric import MetricSpec
 from overnight.records.order import RunOrder
@@ -71,6 +73,7 @@ PROPOSAL: Plain = {
     "params": {"learning_rate": 0.001},
     "bundle": [],
     "parents": ["c-0001"],
+    "operator": None,
 }
 CREATED: Plain = {"task": "cartpole", "study": "first", "commit": OBJECT, "tree": OBJECT, "version": "0.1.0"}
 CANDIDATE: Plain = {
@@ -175,6 +178,38 @@ SAMPLES: dict[type[Versioned], Plain] = {
         "replaces": None,
         "signature": None,
     },
+    Asked: {
+        "id": "a-0001",
+        "speaks": "claude",
+        "operator": "tune",
+        "base": OBJECT,
+        "brief": DIGEST,
+        "reserved_dollars": 1.0,
+    },
+    Answered: {
+        "ask": "a-0001",
+        "outcome": "limited",
+        "because": "The service takes no more questions until 07:00.",
+        "wall_seconds": 3.5,
+        "tokens": 1200,
+        "dollars": None,
+        "counted_dollars": 1.0,
+        "until": 1800000000.0,
+    },
+    Errand: {
+        "command": ["claude", "-p", "the brief"],
+        "variables": ["ANTHROPIC_API_KEY", "HTTPS_PROXY"],
+        "secrets": ["ANTHROPIC_API_KEY"],
+        "files": [".claude/.credentials.json"],
+        "readable": ["/opt/node"],
+        "hidden": ["/home/ada"],
+        "wall_seconds": 1200.0,
+        "silence_seconds": 300.0,
+        "tier": "T2",
+    },
+    Returned: {"why": "ended", "status": 0, "wall_seconds": 12.5, "said": "", "leaked": []},
+    Handed: {"proposal": PROPOSAL, "base": OBJECT},
+    Heard: {"candidate": None, "refused": ["It changes nothing."]},
     Candidate: CANDIDATE,
     Contract: CONTRACT,
     ContractLock: {"contract": DIGEST, "clauses": {"task": DIGEST}},
@@ -320,6 +355,7 @@ SAMPLES: dict[type[Versioned], Plain] = {
                 "outcome": "rejected",
                 "gain": -1.0,
                 "base": None,
+                "because": [],
             }
         ],
         "runs_left": 3,

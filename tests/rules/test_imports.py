@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": NOUNS | {"study"},
     "guest": set(),
     "rl": {"guest"},
-    "adapters": NOUNS | {"ports"},
+    "adapters": NOUNS | {"ports", "sandbox"},
     "isolation": NOUNS | {"sandbox"},
     "begin": NOUNS | {"__init__", "ports", "study", "isolation"} | STAGES,
     "signatures": NOUNS | {"study"},
@@ -47,6 +47,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verifying": NOUNS | {"study", "trials", "isolation"} | STAGES,
     "audit": NOUNS | {"ports", "study", "attempts"} | STAGES,
     "shortfall": NOUNS | {"study", "admission", "racing", "forecast"} | STAGES,
+    "intake": NOUNS | {"ports", "study", "admission"} | STAGES,
+    "desk": NOUNS | {"ports", "study", "claims"} | STAGES,
     "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
     "awake": set(),
     "background": NOUNS | {"ports", "study", "sandbox"},
@@ -56,7 +58,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "handoff": NOUNS | {"ports", "study", "admission", "signatures", "resume", "morning"} | STAGES,
     "judge": NOUNS | {"study", "trials", "audit", "claims", "racing", "attempts", "calibrating"} | STAGES,
     "loop": NOUNS
-    | {"ports", "study", "admission", "claims", "trials", "judge", "plants", "calibrating", "forecast", "verifying"}
+    | {
+        "ports",
+        "study",
+        "admission",
+        "claims",
+        "trials",
+        "judge",
+        "plants",
+        "calibrating",
+        "forecast",
+        "verifying",
+        "intake",
+    }
     | STAGES,
     "morning": NOUNS | {"ports", "study", "admission", "claims", "shortfall"} | STAGES,
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
@@ -74,7 +88,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attack": GROUND | {"sandbox", "isolation", "begin", "admission"} | STAGES,
     "cli": GROUND
     | STAGES
-    | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation"}
+    | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation", "intake", "desk"}
     | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack"}
     | MORNING
     | TONIGHT,

@@ -10,6 +10,7 @@ import typer
 
 from overnight.cli.options import (
     HERE,
+    Agent,
     Candidates,
     Dir,
     EnvSteps,
@@ -61,6 +62,7 @@ def start(
     ] = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
+    agent: Agent = None,
     detach: Detach = False,
     until: Until = None,
     awake: Awake = True,
@@ -96,6 +98,7 @@ def start(
             plants=plants,
             trainer=trainer,
             recipe=recipe,
+            agent=agent,
         )
         _draft(folder, stated, yes=yes)
     machine, at = active(folder)
@@ -273,7 +276,7 @@ def _stopped(machine: "Machine", at: "StudyFolder", progress: Progress, *, as_js
 def _sitting(machine: "Machine", at: "StudyFolder", until: float | None, progress: Progress) -> "Sitting":
     """What a sitting is given here: the local launcher, the built-in search, and somebody who listens."""
     from overnight.adapters.launchers.local import LocalLauncher
-    from overnight.adapters.proposers.search import SearchProposer
+    from overnight.cli.proposing import proposing
     from overnight.sitting import Sitting, Told
 
     def opening(study: "Study", contract: "Contract", slots: int) -> None:
@@ -281,7 +284,7 @@ def _sitting(machine: "Machine", at: "StudyFolder", until: float | None, progres
             progress.say(line)
 
     told = Told(progress.say, progress.passing)
-    return Sitting(machine, at, _who(), LocalLauncher(), SearchProposer(), told, until, opening)
+    return Sitting(machine, at, _who(), LocalLauncher(), proposing, told, until, opening)
 
 
 def _wake(progress: Progress, trouble: str) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
+from overnight.records.agent import Answered, Asked
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
@@ -33,6 +34,8 @@ class Kind(StrEnum):
     MEASURED = "measured"
     VERIFIED = "verified"
     DECIDED = "decided"
+    ASKED = "asked"
+    ANSWERED = "answered"
     STOOD_STILL = "stood_still"
     HANDED_OFF = "handed_off"
     TURNED = "turned"
@@ -99,6 +102,8 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.MEASURED: Evidence,
     Kind.VERIFIED: Verification,
     Kind.DECIDED: Decision,
+    Kind.ASKED: Asked,
+    Kind.ANSWERED: Answered,
     Kind.STOOD_STILL: StoodStill,
     Kind.HANDED_OFF: HandedOff,
     Kind.TURNED: Turn,
@@ -122,6 +127,8 @@ Payload = (
     | Evidence
     | Verification
     | Decision
+    | Asked
+    | Answered
     | StoodStill
     | HandedOff
     | Turn

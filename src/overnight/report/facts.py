@@ -63,6 +63,14 @@ class Night:
     """The wall time of all runs, added up."""
     cpu_seconds: float
     """The processor time of all runs, added up."""
+    asks: int = 0
+    """How often a coding agent was asked."""
+    answers: str = ""
+    """How that ended, as counts."""
+    dollars: float = 0.0
+    """What counts of what it cost."""
+    tokens: int = 0
+    """What it read and wrote."""
     gaps: tuple[tuple[str, float], ...] = ()
     """When the machine stood still: until when, and for how many seconds. No budget counts that time."""
 

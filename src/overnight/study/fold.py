@@ -27,6 +27,7 @@ from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
 from overnight.study.sittings import fold_handoff, fold_standstill, go_on
 from overnight.study.state import (
+    AskState,
     CandidateState,
     Data,
     Moment,
@@ -212,6 +213,9 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
         commit=text(data["commit"]),
         tree=text(data["tree"]),
         plant="" if plant is None else text(plant),
+        proposer=text(data["proposal"].get("proposer", "")),
+        parents=[text(one) for one in data["proposal"].get("parents", ())],
+        idea=text(data.get("idea") or ""),
     )
     if actor == Actor.ENGINE and not state.baseline:
         state.baseline = name
@@ -375,6 +379,42 @@ def _turned(state: StudyState, data: Data, actor: str) -> None:
     text(data["because"])
 
 
+def _asked(state: StudyState, data: Data, actor: str) -> None:
+    only(actor, Actor.ENGINE)
+    if data["id"] != state.next_ask():
+        raise Unlawful(f"The next asking is {state.next_ask()}, not {data['id']}.")
+    open_one = next((name for name, one in state.asks.items() if not one.outcome), None)
+    if open_one is not None:
+        raise Unlawful(f"{open_one} has not ended, so no agent may be asked again.")
+    reserved = float(data["reserved_dollars"])
+    state.asks[data["id"]] = AskState(
+        operator=text(data["operator"]), base=text(data["base"]), reserved_dollars=reserved
+    )
+
+
+def _answered(state: StudyState, data: Data, actor: str) -> None:
+    only(actor, Actor.ENGINE)
+    found = state.asks.get(data["ask"])
+    if found is None or found.outcome:
+        raise Unlawful(f"{data['ask']} was never asked, or has ended already.")
+    outcome, because, dollars, tokens = (
+        text(data["outcome"]),
+        text(data["because"]),
+        data["counted_dollars"],
+        data["tokens"],
+    )
+    if not (isfinite(dollars) and dollars >= 0 and isinstance(tokens, int) and tokens >= 0):
+        raise Unlawful(f"{data['ask']} cannot have cost {dollars} dollars and {tokens} tokens.")
+    found.outcome, found.because, found.until, found.at = (
+        outcome,
+        because,
+        data.get("until"),
+        float(data.get("at", 0.0)),
+    )
+    state.dollars += dollars
+    state.tokens += tokens
+
+
 def _noted(state: StudyState, data: Data, actor: str) -> None:
     Actor(actor)
     text(data["says"])
@@ -394,6 +434,8 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "measured": _measured,
     "verified": _verified,
     "decided": _decided,
+    "asked": _asked,
+    "answered": _answered,
     "stood_still": fold_standstill,
     "handed_off": fold_handoff,
     "turned": _turned,

@@ -59,6 +59,12 @@ class CandidateState:
     """The gain of the last verdict; null where none was measured."""
     plant: str = ""
     """What it tests when the engine planted it; empty for every idea that is meant."""
+    proposer: str = ""
+    """Who had the idea."""
+    parents: list[str] = field(default_factory=list)
+    """Candidates that the idea builds on."""
+    idea: str = ""
+    """What it shares with candidates that come to the same thing; empty where nobody compared it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,6 +116,26 @@ class Moment:
 
 
 @dataclass(slots=True, kw_only=True)
+class AskState:
+    """One time that a coding agent was asked, as the ledger tells it."""
+
+    operator: str
+    """What sort of idea was asked for."""
+    base: str
+    """The tip that its copy was made from."""
+    reserved_dollars: float
+    """What it may cost at most."""
+    outcome: str = ""
+    """How it ended; empty while it has not."""
+    because: str = ""
+    """In one sentence."""
+    until: float | None = None
+    """Until when its service turns everybody away."""
+    at: float = 0.0
+    """When it ended."""
+
+
+@dataclass(slots=True, kw_only=True)
 class StudyState:
     """Where a study stands after its entries so far: the accumulator of the fold, and what `state.json` holds."""
 
@@ -157,6 +183,12 @@ class StudyState:
     """Every candidate by id."""
     runs: dict[str, RunState] = field(default_factory=dict)
     """Every run by id."""
+    asks: dict[str, AskState] = field(default_factory=dict)
+    """Every time that a coding agent was asked, by id."""
+    dollars: float = 0.0
+    """What coding agents cost, as far as it counts."""
+    tokens: int = 0
+    """What coding agents read and wrote."""
     stack: list[str] = field(default_factory=list)
     """Candidates kept since the incumbent, in order."""
     incumbents: list[str] = field(default_factory=list)
@@ -205,6 +237,10 @@ class StudyState:
         """Whether a certification has begun on which nothing is decided yet."""
         wanted = self.attempts + 1
         return any(run.phase == "confirm" and run.round == wanted for run in reversed(self.runs.values()))
+
+    def next_ask(self) -> str:
+        """The id of the next time that a coding agent is asked."""
+        return f"a-{len(self.asks) + 1:04d}"
 
     def next_run(self) -> str:
         """The id of the next run."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
 from overnight.records.calibration import Calibration
@@ -11,6 +12,7 @@ from overnight.records.curriculum import CurriculumCandidate
 from overnight.records.decision import Decision, Turn
 from overnight.records.entry import Created, Entry, Note, Validation
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.handed import Handed, Heard
 from overnight.records.job import Exit, Job
 from overnight.records.metric import MetricSpec
 from overnight.records.order import RunOrder
@@ -28,7 +30,9 @@ from overnight.study.state import StudyState
 STORED: dict[str, Any] = {
     kind.SCHEMA: kind
     for kind in (
+        Answered,
         Approval,
+        Asked,
         Calibration,
         Candidate,
         Contract,
@@ -37,8 +41,11 @@ STORED: dict[str, Any] = {
         CurriculumCandidate,
         Decision,
         Entry,
+        Errand,
         Evidence,
         Exit,
+        Handed,
+        Heard,
         HandedOff,
         Job,
         LoopEntry,
@@ -50,6 +57,7 @@ STORED: dict[str, Any] = {
         RandomizationProbe,
         Refusal,
         ResultAudit,
+        Returned,
         RewardReflection,
         Run,
         RunEnd,
