@@ -14,7 +14,9 @@ from dataclasses import replace
 from overnight.audit import audit
 from overnight.claims import CONTROL_ROUND, arm, incumbent
 from overnight.decide.certify import Certification, certify, error_for_attempt
+from overnight.decide.greedy import judge_greedily
 from overnight.decide.screen import Pair, screen
+from overnight.decide.simplicity import balance, prefer_simpler
 from overnight.decide.telling import decimals, told
 from overnight.records.decision import Decision, LoopDecision, Verdict
 from overnight.records.lifecycle import State
@@ -139,7 +141,22 @@ def _screened(bench: Bench, focus: CandidateState) -> Decision | None:
     pairs = _pairs(bench, focus.id)
     if not pairs or focus.state not in (State.COMPLETED, State.DEBUG):
         return None
-    return screen(bench.contract.metric, pairs, candidate=focus.id, wanted=bench.contract.evaluation.screen_train_seeds)
+    metric, wanted = bench.contract.metric, bench.contract.evaluation.screen_train_seeds
+    if bench.contract.evaluation.policy == "greedy":
+        one = pairs[0]
+        runs = (one.run, one.tip_run)
+        return judge_greedily(metric, one.candidate_score, one.tip_score, candidate=focus.id, runs=runs)
+    lines = _line_balance(bench, focus)
+    patience = wanted if lines < 0 else 1  # a tie shows only once the noise is known
+    found = screen(metric, pairs, candidate=focus.id, wanted=wanted, patience=patience)
+    return prefer_simpler(found, lines) if found is not None else None
+
+
+def _line_balance(bench: Bench, one: CandidateState) -> int:
+    """How many lines of code a candidate adds; only a single file has a simplicity that lines measure."""
+    if bench.contract.scope.preset != "single-file":
+        return 0
+    return balance(bench.store.diff(bench.store.tree_of(one.base), one.tree).decode(errors="replace"))
 
 
 # Certification, and the control that must fail it

@@ -274,4 +274,6 @@ def _certification_is_open(one: Night) -> bool:
     state = one.bench.study.state
     begun = any(run.phase == "confirm" and run.round == state.attempts + 1 for run in state.runs.values())
     due = bool(one.over) and state.attempts == one.attempts
+    if one.bench.contract.evaluation.policy == "greedy":
+        return False
     return bool(state.stack) and (begun or due)

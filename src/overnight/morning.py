@@ -65,6 +65,8 @@ class Morning:
         write_file(self.machine, self.at.report_text, render_markdown(found).encode())
         write_file(self.machine, self.at.report_page, render_html(found).encode())
         write_file(self.machine, self.at.results, results_tsv(found).encode())
+        if self.contract.scope.preset == "single-file":  # where whoever reads such a repository looks for it
+            write_file(self.machine, self.at.task.root.project / self.at.results.name, results_tsv(found).encode())
         return found
 
     def facts(self) -> told.Facts:
@@ -143,12 +145,21 @@ class Morning:
                 low=last["gain_low"],
                 high=last["gain_high"],
             )
+        if self.contract.evaluation.policy == "greedy":
+            return self._greedy()
         if self.state.stack:
             return self._kept_only()
         tried = len(self.state.ideas())
         return told.Shortfall(
             because=f"No candidate of {tried} was clearly better than the baseline on the screening seeds.",
             would_decide="More candidates, or a longer night, may find one.",
+        )
+
+    def _greedy(self) -> told.Shortfall:
+        kept = f"{len(self.state.stack)} of {len(self.state.ideas())} candidates were kept"
+        return told.Shortfall(
+            because=f"This study ran under the greedy rule, for comparison: {kept}, each on one run against one run.",
+            would_decide="The rule certifies nothing; `overnight new` with `--policy certify` makes a study that can.",
         )
 
     def _kept_only(self) -> told.Shortfall:

@@ -70,6 +70,8 @@ def _baseline(contract: Contract) -> str:
 
 def _proof(contract: Contract) -> str:
     how = contract.evaluation
+    if how.policy == "greedy":
+        return "Nothing: the greedy rule keeps whatever beat the tip in one run, and is there for comparison only."
     return (
         f"A gain is claimed only if it holds on {how.confirm_train_seeds} fresh train seeds against "
         f"{how.confirm_train_seeds} of the baseline, {how.confirm_episodes} hidden episodes each; the chance of "

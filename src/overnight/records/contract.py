@@ -185,6 +185,8 @@ class Evaluation:
     """Whether a policy must play an episode twice in the same way; false for policies that draw random numbers."""
     min_tier: Tier = "T1"
     """The weakest isolation under which a result counts."""
+    policy: Literal["certify", "greedy"] = "certify"
+    """How the tip moves: `greedy` keeps whatever beat it in one run, certifies nothing, and is there for comparison."""
 
 
 Kind = Literal["hyperparameter", "algorithm", "network", "reward", "curriculum", "randomization", "environment", "code"]
