@@ -27,7 +27,8 @@ from overnight.records.env import EnvSpec
 from overnight.sandbox.bounds import bounds_for
 from overnight.sandbox.probe import prove
 from overnight.sandbox.processes import descendants, inherit_orphans
-from overnight.sandbox.start import Child, Tier, start
+from overnight.sandbox.start import start
+from overnight.sandbox.tiers import Child, Tier
 
 TIERS: tuple[Tier, ...] = ("T1", "T2", "T3")
 COMMAND = ("/bin/true",)

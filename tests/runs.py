@@ -44,9 +44,10 @@ def run(
     memory: int | None = None,
     processes: int = 512,
     budget: RunBudget = STEPS,
+    metered: bool = False,
 ) -> Exit:
     """Run one trainer to its end under a real supervisor."""
-    caps: dict[str, Any] = {"memory": memory, "processes": processes, "budget": budget}
+    caps: dict[str, Any] = {"memory": memory, "processes": processes, "budget": budget, "metered": metered}
     begin(folder, trainer, wall=wall, silence=silence, disk=disk, tier=tier, **caps)
     return wait(folder)
 
@@ -64,6 +65,8 @@ def begin(
     processes: int = 512,
     budget: RunBudget = STEPS,
     files: Mapping[str, bytes] | None = None,
+    metered: bool = False,
+    env: str = "CartPole-v1",
 ) -> None:
     """Start one trainer under a real supervisor, held as strongly as this machine can, or at a tier."""
 
@@ -76,7 +79,7 @@ def begin(
 
     order = RunOrder(
         run="r-0001",
-        env=EnvSpec(backend="gymnasium", id="CartPole-v1"),
+        env=EnvSpec(backend="gymnasium", id=env),
         train_seed=7,
         budget=budget,
         params=params or {"a": 1},
@@ -94,6 +97,7 @@ def begin(
         memory_bytes=memory,
         processes=processes,
         tier=tier or strongest(),
+        metered=metered,
     )
     launch(prepare(MACHINE, folder, order, job, export), LocalLauncher())
 

@@ -68,7 +68,8 @@ def _slots(contract: Contract | None) -> int:
 
 def slots(contract: Contract) -> int:
     """How many runs this machine takes at a time, each on its own cores."""
-    return max(len(os.sched_getaffinity(0)) // contract.hardware.cores_per_run, 1)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(cores // contract.hardware.cores_per_run, 1)
 
 
 def enter(study: Study, who: Who) -> Contract:

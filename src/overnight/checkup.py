@@ -32,6 +32,7 @@ from overnight.records.env import EnvSpec
 from overnight.records.tier import is_weaker
 from overnight.room import LEAST_FREE_BYTES, disk_shortfall, size
 from overnight.sandbox.probe import strongest
+from overnight.sandbox.tiers import HOLDERS
 from overnight.study.layout import StudyFolder, find_root
 from overnight.study.ledger import holder
 from overnight.study.state import StudyState
@@ -219,7 +220,7 @@ def _env(answer: dict[str, object], name: str, *, ours: bool) -> Finding:
 
 
 def _hardware(folder: Path) -> Iterator[Finding]:
-    cores = len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     yield Finding("cores", "ok", f"{cores} for this process, {size(memory)} of memory")
     for name, where in (("disk here", folder.resolve()), ("disk for keys", keys_folder())):
@@ -230,6 +231,9 @@ def _hardware(folder: Path) -> Iterator[Finding]:
     yield from (Finding(one.name, "note", one.says, one.command) for one in seen)
     if not seen:
         yield Finding("awake", "ok", "nothing was seen that would put this machine to sleep or end a night")
+    if not HOLDERS:
+        yield Finding("isolation", "problem", explain(), raising())
+        return
     weak = is_weaker(strongest(), DEFAULT)
     yield Finding("isolation", "note" if weak or raising() else "ok", explain(), raising())
 

@@ -6,17 +6,21 @@ import re
 from overnight.errors import Refused
 from overnight.records.tier import Tier, is_weaker
 from overnight.sandbox.probe import Proof, prove, strongest
-from overnight.sandbox.start import NOBODY
+from overnight.sandbox.tiers import HOLDERS, NOBODY, NotHeld
 
 __all__ = ["DEFAULT", "drafted", "explain", "proven", "raising", "strongest", "tier_for"]
 DEFAULT: Tier = "T2"
 """What a draft asks for where the machine can do it."""
 INSTALL = "sudo apt-get install bubblewrap"
+ELSEWHERE = "runs and measurements need Linux, such as a container or a virtual machine; all other verbs work here"
 
 
 def tier_for(least: Tier) -> Tier:
     """The strongest tier that holds here; refused where that is weaker than the contract's own."""
-    found = strongest()
+    try:
+        found = strongest()
+    except NotHeld as error:
+        raise Refused("isolation", (f"Nothing holds a candidate here: {error}",), hint=ELSEWHERE) from error
     if is_weaker(found, least):
         says = (
             f"The contract wants isolation {least} or stronger, and this machine proved {found}.",
@@ -28,10 +32,9 @@ def tier_for(least: Tier) -> Tier:
 
 def proven() -> str:
     """What this machine was seen to hold a process to, tier by tier, as a sentence for the record."""
-    tiers: tuple[Tier, ...] = ("T1", "T2", "T3")
-    held = [one for one in tiers if prove(one).holds()]
+    held = [one for one in HOLDERS if prove(one).holds()]
     gaps = [f"{one} does not stop: {', '.join(prove(one).gaps)}" for one in held if prove(one).gaps]
-    missing = [f"{one}: {prove(one).why.rstrip('.')}" for one in tiers if one not in held]
+    missing = [f"{one}: {prove(one).why.rstrip('.')}" for one in HOLDERS if one not in held]
     told = f"Isolation {held[-1]} is used; a canary proved {', '.join(held[1:]) or 'nothing stronger than T1'} here"
     return "; ".join([told, *gaps, *missing]) + "."
 
@@ -39,22 +42,24 @@ def proven() -> str:
 def drafted() -> tuple[Tier, tuple[str, ...]]:
     """The tier that a draft asks for, and a note where it is less than usual."""
     proof = prove(DEFAULT)
-    if proof.holds():
-        return DEFAULT, ()
+    if proof.holds() or not HOLDERS:  # where no night can run, the draft is for another machine
+        return DEFAULT, () if HOLDERS else (f"No night can run here: {proof.why}",)
     return "T1", (f"The draft asks for isolation T1 and not {DEFAULT}: {proof.why}",)
 
 
 def explain() -> str:
     """What the tier in use keeps a hostile trainer from, what it does not, and why there is no stronger one."""
-    tier = strongest()
+    try:
+        tier = strongest()
+    except NotHeld as error:
+        return f"nothing holds a candidate here: {str(error).rstrip('.')}"
     words = [f"tier {tier}: {_MEANS[tier]}"]
     words += [f"before Linux 6.12 it can still signal your processes{'' if tier == 'T3' else '; T3 stops that'}"] * (
         "signal parent" in prove(tier).gaps
     )
     if os.geteuid() == 0:
         words.append("you are root, and it " + (f"is user {NOBODY}" if tier != "T1" else "is root too, without powers"))
-    upwards: tuple[Tier, ...] = ("T2", "T3")
-    stronger: Proof | None = next((prove(one) for one in upwards if not prove(one).holds()), None)
+    stronger: Proof | None = next((prove(one) for one in HOLDERS if not prove(one).holds()), None)
     if stronger is not None:
         words.append(f"no {stronger.tier}, because {stronger.why.rstrip('.')}")
     return "; ".join(words)
@@ -62,6 +67,8 @@ def explain() -> str:
 
 def raising() -> str:
     """The command that would raise the tier; empty where there is none."""
+    if not HOLDERS:
+        return ELSEWHERE
     if "not installed" in prove("T3").why:
         return INSTALL
     closed = re.search(r"applied: (/\S+) is closed to everybody but root", prove("T2").why)

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from overnight.ports import Finished
 from overnight.sandbox.standstill import Standstill
 
+NOWHERE = "/proc" if os.path.isdir("/proc") else "/"
+"""Where helpers stand: even root can leave no file there, such as the log that MuJoCo writes wherever it stands."""
 _FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
 
 
@@ -146,7 +148,7 @@ class RealMachine:
                 input=stdin,
                 capture_output=True,
                 env=dict(env),
-                cwd="/",
+                cwd=NOWHERE,
                 timeout=limit_seconds,
                 check=False,
             )

@@ -74,6 +74,7 @@ class Morning:
         state, contract = self.state, self.contract
         claims = tuple(self._claims())
         unit = contract.budget.stop_unit.replace("_", " ")
+        counted = ", counted by a broker" if contract.budget.metered else ""
         return told.Facts(
             study=state.study,
             task=state.task,
@@ -84,7 +85,7 @@ class Morning:
                 direction=contract.metric.direction,
                 solved=contract.metric.solved,
             ),
-            budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}.",
+            budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}{counted}.",
             hardware=f"{contract.hardware.device}, {contract.hardware.cores_per_run} core a run.",
             isolation=self._isolation(),
             baseline=self._baseline(),

@@ -158,6 +158,7 @@ def _end(one: Bench, name: str, ended: Exit) -> None:
         cpu_seconds=ended.cpu_seconds,
         exit_status=ended.exit_status,
         tier=ended.tier,
+        env_steps=ended.env_steps,
     )
     one.study.append(Actor.RUNNER, end)
     if outcome is Outcome.INFRASTRUCTURE and lost >= MOST_LOSSES:
@@ -349,6 +350,7 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
         tier=tier_for(one.contract.evaluation.min_tier),
         hidden=(str(one.study.at.task.root.folder), str(keys_folder()), str(Path.home())),
         network=one.contract.experiments.permissions.network,
+        metered=one.contract.budget.metered,
     )
 
 

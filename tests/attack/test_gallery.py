@@ -17,7 +17,7 @@ from overnight.attack.gallery import ATTACKS
 from overnight.attack.impossible import TASKS, Impossible
 from overnight.attack.trainers import TrainerAttack
 from overnight.gate import admit
-from overnight.sandbox.start import Layer
+from overnight.sandbox.tiers import Layer
 from runs import need
 
 SOAK = bool(os.environ.get("OVERNIGHT_SOAK"))

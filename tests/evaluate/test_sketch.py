@@ -1,5 +1,7 @@
 """Episodes can be watched without pygame: what is drawn follows the state."""
 
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
@@ -17,6 +19,12 @@ MUJOCO = (
     "Reacher-v5",
     "Pusher-v5",
 )
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes a log wherever it stands."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("name", [*CLASSIC, *MUJOCO])

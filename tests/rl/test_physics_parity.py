@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -39,6 +40,12 @@ MUJOCO = {
 """Environments whose state follows from an observation."""
 BY_EPISODES = ("BipedalWalker-v3", "LunarLander-v3", "LunarLanderContinuous-v3", "Ant-v5", "Humanoid-v5", "Reacher-v5")
 """Environments into which no whole state can be put: their episodes are compared instead."""
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes a log wherever it stands."""
+    monkeypatch.chdir(tmp_path)
 
 
 def batch(env: str, seeds: list[int]) -> Batch:

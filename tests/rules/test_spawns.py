@@ -13,10 +13,12 @@ MAY_SPAWN = {
     "machine.py",  # short helpers: git, the referee
     "adapters/launchers/local.py",  # the supervisor of a run, and nothing else
     "run/supervisor.py",  # the trainer: the approved command, under its limits
+    "run/broker.py",  # our own broker, which holds the environments of a metered run
     "sandbox/processes.py",  # starts none: it speaks to the kernel about those that there are
     "sandbox/landlock.py",  # starts none
     "sandbox/rights.py",  # starts none
     "sandbox/start.py",  # trainers and policies, held at a tier, for the two modules that start them
+    "sandbox/tiers.py",  # starts none: it says how a child is held at each tier
     "sandbox/passage.py",  # starts none: it makes the view of a child that is being started
     "sandbox/beneath.py",  # starts none: it opens files
     "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap

@@ -5,6 +5,7 @@ import json
 import os
 import py_compile
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,14 @@ import pytest
 from overnight.records.run import Outcome
 from overnight.records.tier import Tier
 from overnight.sandbox.bounds import bounds_for
-from overnight.sandbox.start import Child, start
+from overnight.sandbox.start import start
+from overnight.sandbox.tiers import Child
 from runs import POLICY, begin, need, run, wait
 
 TIERS: tuple[Tier, ...] = ("T1", "T2", "T3")
 VARIABLES = {
     *("PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR", "OVERNIGHT_RUN", "OVERNIGHT_OUT"),
-    *("PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED", "PYTHONNOUSERSITE"),
+    *("PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED", "PYTHONNOUSERSITE"),
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
 }
 
@@ -35,6 +37,7 @@ def test_a_trainer_has_the_variables_on_the_list_and_no_other(
     seen = json.loads((tmp_path / "out" / "seen").read_text())
     assert set(seen) - {"LC_CTYPE", "PWD"} == VARIABLES, "Python sets the first, bubblewrap the second"
     assert seen["HOME"] == str(tmp_path / "home") and seen["TMPDIR"] == str(tmp_path / "tmp")
+    assert seen["PYTHONPATH"] == str(tmp_path / "library"), "ours, and not the one that was inherited"
     assert seen["PYTHONPYCACHEPREFIX"].startswith(str(tmp_path / "tmp"))
 
 
@@ -94,3 +97,18 @@ def test_poisoned_bytecode_beside_clean_source_is_not_run(tmp_path: Path) -> Non
     begin(tmp_path / "run", POLICY + "import helper", files=files)
     assert wait(tmp_path / "run").outcome is Outcome.COMPLETED
     assert (tmp_path / "run" / "log").read_text() == "clean\n"
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("mode", [0o755, 0o700], ids=["open", "closed to others"])
+def test_a_trainer_imports_the_guest_library_wherever_the_project_lies(tier: Tier, mode: int) -> None:
+    need(tier)
+    use = "from guest.train import load\n"
+    read = (
+        "try: open(os.path.dirname(os.environ['OVERNIGHT_RUN']) + '/job.json').close()\nexcept OSError: print('no')\n"
+    )
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # not /tmp, which is another folder at T3
+        Path(folder).chmod(mode)
+        ended = run(Path(folder) / "run", POLICY + use + "load()\n" + read, tier=tier)
+        assert ended.outcome is Outcome.COMPLETED, ended.because
+        assert (Path(folder) / "run" / "log").read_text() == ("" if tier == "T1" else "no\n")

@@ -23,7 +23,8 @@ from overnight.run.launch import exit_of
 from overnight.sandbox import probe, wrap
 from overnight.sandbox.bounds import bounds_for
 from overnight.sandbox.probe import FORBIDDEN, SIGNAL, Proof, canary, prove
-from overnight.sandbox.start import Child, Layer, NotHeld, start
+from overnight.sandbox.start import start
+from overnight.sandbox.tiers import Child, Layer, NotHeld
 from runs import MACHINE, POLICY, begin, need, run, wait
 
 CARTPOLE = EnvSpec(backend="gymnasium", id="CartPole-v1")
@@ -272,7 +273,7 @@ def test_a_layer_that_cannot_be_applied_starts_nothing(tmp_path: Path, monkeypat
 def test_a_run_at_a_tier_that_is_not_there_never_begins(tmp_path: Path) -> None:
     ended = run(tmp_path, POLICY, tier="T4")
     assert (ended.outcome, ended.tier) == (Outcome.INFRASTRUCTURE, None)
-    assert "there is no tier T4 on this machine" in ended.because
+    assert "there is no tier T4 yet" in ended.because
     assert exit_of(MACHINE, tmp_path) == ended
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from overnight.sandbox.start import Layer
+from overnight.sandbox.tiers import Layer
 
 Family = Literal["measurement", "files", "host", "budget", "statistics", "leaks", "parsers"]
 Seen = Literal[

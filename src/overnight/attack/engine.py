@@ -24,7 +24,7 @@ from overnight.records.job import Exit, Job
 from overnight.records.order import RunBudget, RunOrder
 from overnight.records.run import Outcome
 from overnight.run.launch import exit_of, launch, prepare
-from overnight.sandbox.start import Layer
+from overnight.sandbox.tiers import Layer
 
 MACHINE = RealMachine()
 CARTPOLE = EnvSpec(backend="gymnasium", id="CartPole-v1")
@@ -62,6 +62,8 @@ class Limits:
     env_steps: float = 100
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Files beside its source."""
+    metered: bool = False
+    """Whether a broker holds its environments and counts their steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,8 @@ class Ran:
     """By the gallery's own clock."""
     lost: bool = False
     """Whether whoever watched it is gone."""
+    env_steps: float | None = None
+    """The steps that are believed."""
 
     def said(self) -> dict[str, str]:
         """What the trainer wrote down about its attempts."""
@@ -149,6 +153,7 @@ def _job(rung: Rung, limits: Limits) -> Job:
         silence_seconds=60,
         disk_bytes=limits.disk_bytes,
         tier="T1" if rung == "T0" else rung,
+        metered=limits.metered,
     )
 
 
@@ -164,6 +169,7 @@ def _ran(folder: Path, ended: Exit | None, seconds: float) -> Ran:
         log=log,
         real_seconds=seconds,
         lost=ended is None,
+        env_steps=ended.env_steps if ended is not None else None,
     )
 
 
@@ -188,6 +194,7 @@ def _naively(folder: Path, limits: Limits, variables: Mapping[str, str], began: 
         cpu_seconds=told.get("cpu_seconds", 0.0),
         log=done.stdout + done.stderr,
         real_seconds=time.monotonic() - began,
+        env_steps=told.get("env_steps"),
     )
 
 

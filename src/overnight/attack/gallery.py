@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from overnight.attack import changes, folders, inputs, policies, reach, trainers, verdicts
+from overnight.attack import changes, folders, inputs, policies, reach, steps, trainers, verdicts
 from overnight.attack.attacks import Attack, Result, Rung
 from overnight.attack.changes import ChangeAttack
 from overnight.attack.engine import CARTPOLE, Scored, Without, score, train
@@ -45,6 +45,7 @@ ATTACKS: tuple[Attack, ...] = (
     *policies.ATTACKS,
     LOOKUP,
     *trainers.ATTACKS,
+    *steps.ATTACKS,
     *folders.ATTACKS,
     *inputs.ATTACKS,
     *verdicts.ATTACKS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from overnight.attack.attacks import Attack, Rung
-from overnight.sandbox.start import Layer
+from overnight.sandbox.tiers import Layer
 
 LANDLOCK: Mapping[Rung, Layer] = {"T2": "landlock"}
 SECCOMP: Mapping[Rung, Layer] = {"T2": "seccomp"}

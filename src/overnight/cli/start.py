@@ -242,7 +242,7 @@ def _wake(progress: Progress, trouble: str) -> None:
 
 def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:
     """What the night is about, before it begins."""
-    from overnight.isolation import strongest
+    from overnight.isolation import tier_for
 
     budget = contract.budget
     again = f", {len(study.state.runs)} runs are in the ledger" if study.state.runs else ""
@@ -250,7 +250,7 @@ def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:
         f"{study.at.task.name}/{study.at.name}: {contract.task.env.id}, {budget.stop_amount:,.0f} "
         f"{budget.stop_unit.replace('_', ' ')} a run, {slots} at a time, {budget.max_wall_hours:g} h{again}."
     )
-    yield f"Isolation {strongest()}. Baseline: {contract.baseline.source}"
+    yield f"Isolation {tier_for('T1')}. Baseline: {contract.baseline.source}"
     if contract.baseline.trainer == "built-in" and not _has_envpool():
         yield (
             "EnvPool is not installed, so environments are stepped by Gymnasium, which is slower; "

@@ -212,6 +212,7 @@ def _budget(unit: str, amount: object, hours: object) -> dict[str, Any]:
     return {
         "stop_unit": unit,
         "stop_amount": amount,
+        "metered": False,
         "run_wall_seconds": 1800,
         "max_runs": 1000,
         "max_wall_hours": hours,

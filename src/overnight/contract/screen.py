@@ -46,9 +46,9 @@ def _measure(contract: Contract) -> str:
 def _cost(contract: Contract) -> str:
     budget = contract.budget
     money = f" Coding agents: at most ${budget.max_dollars:g}." if budget.max_dollars else " No money."
-    unit = budget.stop_unit.replace("_", " ")
+    unit, counted = budget.stop_unit.replace("_", " "), ", counted by a broker" if budget.metered else ""
     return (
-        f"At most {budget.max_runs:,} training runs of {budget.stop_amount:,.0f} {unit} "
+        f"At most {budget.max_runs:,} training runs of {budget.stop_amount:,.0f} {unit}{counted} "
         f"(never over {budget.run_wall_seconds:,.0f} s each), {_hours(contract)} in all, "
         f"{budget.disk_gigabytes:g} GB of disk.{money}"
     )

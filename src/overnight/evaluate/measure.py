@@ -117,7 +117,7 @@ def keep(machine: Machine, at: StudyFolder, measured: Measured) -> str:
 
 def _ask(machine: Machine, env: EnvSpec, request: dict[str, Any]) -> Measured:
     ticket = secrets.token_hex(16)
-    request = {"tier": strongest(), **request}
+    request = {"tier": _tier(), **request}
     text = json.dumps({"env": encode(env), "ticket": ticket, "engine": os.getpid(), **request}).encode()
     variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C"}
     if "run_folder" in request:
@@ -138,6 +138,13 @@ def _ask(machine: Machine, env: EnvSpec, request: dict[str, Any]) -> Measured:
             "referee", f"it ended with status {done.returncode}: {(said or ['nothing said'])[-1][:300]}"
         )
     return _read(done.stdout, len(request["seeds"]), ticket)._replace(tier=request["tier"])
+
+
+def _tier() -> Tier:
+    try:
+        return strongest()
+    except OSError as error:
+        raise RefereeFailed("referee", f"nothing can be measured here: {error}") from error
 
 
 def _read(text: bytes, wanted: int, ticket: str) -> Measured:

@@ -28,7 +28,8 @@ from overnight.sandbox.bounds import bounds_for
 from overnight.sandbox.meter import Meter, cap_tasks, most_tasks, physical_bytes
 from overnight.sandbox.processes import end_tree
 from overnight.sandbox.standstill import Standstill
-from overnight.sandbox.start import Child, Tier, start, user_for
+from overnight.sandbox.start import start
+from overnight.sandbox.tiers import Child, Tier, user_for
 
 LOAD_SECONDS = 30.0
 FIRST_SECONDS = 10.0

@@ -117,9 +117,15 @@ class Budget:
     """What coding agents may cost; 0 means that none is paid for."""
     max_tokens: Annotated[int, AtLeast(0)] = 0
     """What coding agents may read and write; 0 means that none is used."""
+    metered: bool = False
+    """Whether a broker holds the training environments and counts their steps, instead of believing the trainer."""
 
     def __post_init__(self) -> None:
-        """Refuse a wall-clock budget that the hard limit would cut short."""
+        """Refuse a wall-clock budget that the hard limit would cut short, and a broker with nothing to count."""
+        if self.metered and self.stop_unit != "env_steps":
+            raise Misfit(
+                ("metered",), f"is true, but a run is limited in {self.stop_unit}, and a broker counts env_steps"
+            )
         if self.stop_unit == "wall_seconds" and self.run_wall_seconds < self.stop_amount:
             raise Misfit(
                 ("run_wall_seconds",),
@@ -291,7 +297,10 @@ class Contract:
 
     def comparability(self) -> str:
         """The key that two results must share before they may be compared."""
-        return digest((self.budget.stop_unit, self.budget.stop_amount, self.hardware, self.evaluation, self.task.env))
+        budget = self.budget
+        return digest(
+            (budget.stop_unit, budget.stop_amount, budget.metered, self.hardware, self.evaluation, self.task.env)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

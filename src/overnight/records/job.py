@@ -42,6 +42,8 @@ class Job:
     """Folders that the trainer may not reach, although they may lie inside of one that it may."""
     network: bool = False
     """Whether the trainer may speak to other machines."""
+    metered: bool = False
+    """Whether a broker holds the environments and counts their steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +68,5 @@ class Exit:
     """How much the trainer printed."""
     tier: Tier | None = None
     """How strongly it was held; null where it never began, or where nobody was left to tell."""
+    env_steps: Annotated[int, AtLeast(0)] | None = None
+    """The steps that a broker counted; null where the run was not metered."""

@@ -75,3 +75,5 @@ class RunEnd:
     """The process's exit status, or null where there was none."""
     tier: Tier | None = None
     """How strongly its trainer was held, or null where nobody was left to tell."""
+    env_steps: Annotated[int, AtLeast(0)] | None = None
+    """The steps that a broker counted, or null where the run was not metered."""

@@ -127,7 +127,7 @@ def sweep(folder: Path) -> int:
 
 def clear(folder: Path) -> None:
     """Remove what only the run itself needed; its log, metrics, policy and exit stay."""
-    for name in ("source", LIBRARY, "home", "tmp"):
+    for name in ("source", LIBRARY, "home", "tmp", "broker"):
         with suppress(RecursionError):  # a trainer can nest folders deeper than they can be removed
             shutil.rmtree(folder / name, ignore_errors=True)
 

@@ -35,14 +35,16 @@ from overnight.records.job import LIBRARY, Exit, Job
 from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
 from overnight.records.text import sentence
+from overnight.run.broker import Broker
 from overnight.run.harvest import harvest
 from overnight.run.limits import TOLERANCE, Ending, Limits
 from overnight.run.log import CappedLog
-from overnight.sandbox.bounds import Bounds, bounds_for, command_paths
+from overnight.sandbox.bounds import Bounds, bounds_for, command_paths, simulators
 from overnight.sandbox.cgroup import group_for, remove_group
 from overnight.sandbox.meter import Meter, cap_tasks, most_tasks, out_of_memory_kills, tasks_for
 from overnight.sandbox.processes import die_with_parent, end_below, end_tree, inherit_orphans
-from overnight.sandbox.start import Child, NotHeld, exit_status, start, user_for
+from overnight.sandbox.start import exit_status, start
+from overnight.sandbox.tiers import Child, NotHeld, user_for
 
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
@@ -64,6 +66,7 @@ class Supervisor:
         self.meter = Meter(self.group)
         self.limits = Limits(folder, self.job, self.budget, self.meter)
         self.killed_before = out_of_memory_kills()
+        self.broker: Broker | None = None
         self.most_tasks = most_tasks(user_for(self.job.tier) or os.getuid(), self.job.processes)
 
     def run(self) -> Exit:
@@ -111,15 +114,21 @@ class Supervisor:
         inherit_orphans()
         if self.group is not None:
             self.group.cap(memory_bytes=self.limits.memory_cap, tasks=tasks_for(self.job.processes))
+        self.broker = Broker(self.folder, self.job, self._in_child) if self.job.metered else None
         child = Child(
             command=self.job.command,
             cwd=str(self.folder / "source"),
             env={**dict(self.job.env), **self._own_variables()},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            pass_fds=self.broker.fds if self.broker is not None else (),
             first=self._in_child,
         )
-        return start(child, self._bounds(), self.job.tier)
+        try:
+            return start(child, self._bounds(), self.job.tier)
+        finally:
+            if self.broker is not None:
+                self.broker.leave_to_trainer()
 
     def _bounds(self) -> Bounds:
         """What the trainer may reach. The compile cache is named only where no code of a candidate's runs."""
@@ -129,7 +138,9 @@ class Supervisor:
             writable.append(Path(self.order.compile_cache))
         own = (self.folder / "source", self.folder / LIBRARY, self.folder / "run.json")
         named = command_paths(job.command, dict(job.env).get("PATH", os.defpath))
-        return bounds_for((*map(str, own), *named), writable=map(str, writable), hidden=job.hidden, network=job.network)
+        hidden = (*job.hidden, *(simulators(named, self.order.env.id) if job.metered and job.fresh_bytecode else ()))
+        paths = (*map(str, own), *named)
+        return bounds_for(paths, writable=map(str, writable), hidden=hidden, network=job.network)
 
     def _own_variables(self) -> dict[str, str]:
         threads = str(max(len(self.job.cores), 1))
@@ -140,6 +151,7 @@ class Supervisor:
         )
         return {
             **bytecode,
+            **(self.broker.variables() if self.broker is not None else {}),
             "OVERNIGHT_RUN": str(self.folder / "run.json"),
             "OVERNIGHT_OUT": str(self.out),
             "PYTHONPATH": str(self.folder / LIBRARY),
@@ -179,6 +191,8 @@ class Supervisor:
             ending = self.limits.over()
             if ending is not None:
                 return ending
+            if self.broker is not None and self.broker.is_lost():
+                return Ending(Outcome.LOST, "The broker that held its environments is gone.")
         return self.limits.stood_still()
 
     def _read(self, fd: int) -> bool:
@@ -233,6 +247,7 @@ class Supervisor:
             policy=policy,
             log_bytes=self.log.total,
             tier=self.job.tier,
+            env_steps=self.broker.env_steps() if self.broker is not None else None,
         )
 
     def _outcome(self, status: int, ending: Ending | None, *, policy: str | None, why: str) -> tuple[Outcome, str]:
@@ -250,7 +265,7 @@ class Supervisor:
             return Outcome.CRASHED, f"It was ended by {_signal_name(-status)}: {self.log.last_line()}"[:1900]
         if status != 0:
             return Outcome.CRASHED, f"It ended with status {status}: {self.log.last_line()}"[:1900]
-        steps = self._reported_steps()
+        steps = self.broker.env_steps() if self.broker is not None else self._reported_steps()
         if self.budget.unit == "env_steps" and steps > self.budget.amount * TOLERANCE:
             return Outcome.OVER_BUDGET, f"It reported {steps:,.0f} steps, and its budget was {self.budget.amount:,.0f}."
         if policy is None:
@@ -317,7 +332,7 @@ def _end_all(*_: object) -> None:
 def supervise(folder: Path) -> None:
     """Run it, and write `exit.json` as the very last thing."""
     ended = Supervisor(folder).run()
-    for name in ("home", "tmp"):
+    for name in ("home", "tmp", "broker"):
         with suppress(RecursionError):  # a trainer can nest folders deeper than they can be removed
             shutil.rmtree(folder / name, ignore_errors=True)
     beside = folder / ".exit.json.new"

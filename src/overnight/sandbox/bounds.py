@@ -72,6 +72,19 @@ def command_paths(command: tuple[str, ...], path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def simulators(paths: Iterable[str], env_id: str) -> tuple[str, ...]:
+    """Where environments are written, in the interpreters among these paths and in our own: Gymnasium's, EnvPool, and
+    the module that an id names. A metered trainer has a broker instead, and what it does not reach it cannot make.
+    """
+    module = env_id.partition(":")[0].replace(".", "/") if ":" in env_id else ""
+    names = ("gymnasium/envs/*/", "envpool", *((module, f"{module}.py") if module else ()))
+    found: dict[str, None] = {}
+    for prefix in dict.fromkeys((*own_paths(), *paths)):
+        for packages in (Path(prefix), *Path(prefix).glob("lib/python3*/*-packages")):
+            found |= {str(path): None for name in names for path in packages.glob(name) if path.name != "__pycache__"}
+    return tuple(found)
+
+
 def accelerators() -> tuple[str, ...]:
     """The devices of graphics cards and the like."""
     return tuple(sorted(str(path) for pattern in _ACCELERATORS for path in Path("/dev").glob(pattern)))

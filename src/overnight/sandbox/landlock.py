@@ -21,6 +21,8 @@ _TCP_RIGHTS = 3
 _SCOPES = 3  # abstract sockets, signals
 READING = _EXECUTE | _READ | _LIST
 """The rights of a folder whose files may be read and executed."""
+LISTING = _LIST
+"""The rights of a folder whose names may be seen, and no more."""
 
 
 def version() -> int:
@@ -54,7 +56,7 @@ class Ruleset:
 
     def allow_listing(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let folders be listed, without a file in them being read."""
-        self._add(paths, _LIST)
+        self._add(paths, LISTING)
 
     def allow_everything(self, paths: list[str] | tuple[str, ...]) -> None:
         """Let files be made, written and removed."""

@@ -14,7 +14,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from overnight.sandbox.start import Tier
+from overnight.sandbox.tiers import Tier
 from overnight.sandbox.wrap import bubblewrap
 
 _MOST_BYTES = 4096
@@ -52,7 +52,7 @@ def conditions() -> str:
         with suppress(OSError):
             how = os.stat(path or "")
             found.append(f"{path} {how.st_size} {how.st_mtime_ns} {how.st_mode}")
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    sources = sorted(Path(__file__).parent.glob("*.p[yl]"))
     return sha256("\n".join(found).encode() + b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from overnight.sandbox import landlock, memory, seccomp
+from overnight.sandbox import memory
 from overnight.sandbox.bounds import bounds_for
-from overnight.sandbox.start import Child, Layer, Tier, start
-from overnight.sandbox.wrap import bubblewrap
+from overnight.sandbox.start import start
+from overnight.sandbox.tiers import HOLDERS, Child, Layer, NotHeld, Tier, lacks
 
 ROOT = "be root"
 FORBIDDEN = (
@@ -78,6 +78,8 @@ class Proof:
 @cache
 def prove(tier: Tier) -> Proof:
     """What one tier is worth here: as it was remembered, or tried once for each process."""
+    if missing := lacks(tier):
+        return Proof(tier, missing)
     if tier == "T1":
         return Proof(tier, "")
     known = memory.recall(tier)
@@ -91,8 +93,6 @@ def prove(tier: Tier) -> Proof:
 
 def tried(tier: Tier) -> Proof:
     """Try one tier now."""
-    if missing := _missing(tier):
-        return Proof(tier, missing)
     try:
         done = canary(tier)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
@@ -105,11 +105,11 @@ def tried(tier: Tier) -> Proof:
 
 
 def strongest() -> Tier:
-    """The strongest tier that holds on this machine."""
-    return next(tier for tier in _DOWNWARDS if prove(tier).holds())
-
-
-_DOWNWARDS: tuple[Tier, ...] = ("T3", "T2", "T1")
+    """The strongest tier that holds on this machine; `NotHeld` where none does."""
+    found = next((tier for tier in reversed(HOLDERS) if prove(tier).holds()), None)
+    if found is None:
+        raise NotHeld(prove("T1").why)
+    return found
 
 
 def canary(tier: Tier, without: frozenset[Layer] = frozenset()) -> list[str]:
@@ -147,15 +147,3 @@ def _sing(tier: Tier, outside: Path, own: Path, without: frozenset[Layer]) -> li
     if process.returncode != 0:
         raise OSError((wrong.decode(errors="replace").strip().splitlines() or ["the canary said nothing"])[-1])
     return [str(name) for name in json.loads(said)]
-
-
-def _missing(tier: Tier) -> str:
-    if landlock.version() < 1:
-        return "this kernel has no Landlock; Linux 5.13 or newer has it, unless it was left out at boot."
-    if not seccomp.is_known():
-        return "no filter of system calls is written for this processor; x86-64 and ARM64 have one."
-    if tier == "T3" and bubblewrap() is None:
-        return "bubblewrap is not installed."
-    if tier == "T4":
-        return "there is no tier T4 yet."
-    return ""

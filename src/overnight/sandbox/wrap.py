@@ -3,12 +3,13 @@
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from overnight.sandbox.bounds import Bounds, accelerators
-from overnight.sandbox.landlock import READING, Ruleset
+from overnight.sandbox.landlock import Ruleset
 
 SHARED_MEMORY_BYTES = 1 << 30
 TEMPORARY_BYTES = 256 << 20
@@ -50,13 +51,24 @@ def _ancestors(paths: tuple[str, ...]) -> list[str]:
     return sorted({str(parent) for path in paths for parent in Path(path).parents} - made)
 
 
-def inner(report: int, rules: Ruleset | None, command: tuple[str, ...], *, private: bool) -> tuple[str, ...]:
-    """The program that applies Landlock inside, with what only the private view has; Perl starts it fastest."""
-    made: list[object] = []
-    if rules is not None and private:
-        made += [READING, "/proc", *(word for path in PRIVATE for word in (rules.rights, path))]
-    held = (str(report), str(rules.fd if rules is not None else -1), *map(str, made))
-    return (*_starter(), *held, "--", *command)
+def is_above(folder: str, paths: tuple[str, ...]) -> bool:
+    """Whether one of these paths lies in a folder, so that the view has it."""
+    return any(path.startswith(folder.rstrip("/") + "/") for path in paths)
+
+
+def inner(report: int, rules: Ruleset | None, command: tuple[str, ...], made: Mapping[str, int]) -> tuple[str, ...]:
+    """The program that applies Landlock inside, after it has given folders that are made there their rights.
+
+    Perl starts it fastest.
+    """
+    held = (str(report), str(rules.fd if rules is not None else -1))
+    return (
+        *_starter(),
+        *held,
+        *(word for path, rights in made.items() for word in (str(rights), path)),
+        "--",
+        *command,
+    )
 
 
 @cache

@@ -19,7 +19,8 @@ from pathlib import Path
 from overnight.records.tier import Tier
 from overnight.sandbox.bounds import bounds_for, command_paths
 from overnight.sandbox.processes import end_tree, inherit_orphans
-from overnight.sandbox.start import Child, exit_status, start, user_for
+from overnight.sandbox.start import exit_status, start
+from overnight.sandbox.tiers import Child, user_for
 
 _MOST_OUTPUT = 2_000_000
 _MOST_FILE = 500_000_000

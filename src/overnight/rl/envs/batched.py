@@ -1,6 +1,7 @@
 """Many copies of one environment, stepped side by side: EnvPool where it can, Gymnasium where it must.
 
-Both reset on the next step, and this is the whole of the rule:
+Where a training is metered, a broker holds them (`broker`), and they are stepped by asking it. All reset on the next
+step, and this is the whole of the rule:
 
 - The step that ends an episode returns that episode's last observation, with `terminated`
   or `truncated` set, and marks the environment in `resetting`.
@@ -12,16 +13,18 @@ the same episodes, whatever the number of threads.
 """
 
 import importlib
+import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from overnight.guest import steps
 from overnight.guest.box2d import spare_pygame
 
 Floats = NDArray[np.float32]
@@ -68,7 +71,7 @@ class Batch:
 
     def __init__(self, made: Any, spec: Spec, seeds: Sequence[int], backend: str, why: str) -> None:  # noqa: ANN401
         self.backend = backend
-        """`envpool` or `gymnasium`."""
+        """`envpool`, `gymnasium`, or `broker`."""
         self.why = why
         """One sentence on the choice, for a person."""
         self.num_envs = len(seeds)
@@ -89,7 +92,11 @@ class Batch:
         several = (len(self.choices),) if len(self.choices) > 1 else ()
         self.no_action = np.zeros(several, np.int32) if self.discrete else np.zeros(self.action_size, np.float32)
         """One action of the shape and type in which a trainer keeps them."""
-        self.observation_size = _observation_size(getattr(made, f"{one}observation_space"), spec.id)
+        self.action_shape = tuple(map(int, self._actions.shape))
+        """The shape of one action, before it is flattened."""
+        self.observation_shape = _observation_shape(getattr(made, f"{one}observation_space"), spec.id)
+        """The shape of one observation, before it is flattened."""
+        self.observation_size = math.prod(self.observation_shape)
         """Numbers in one flattened observation."""
 
     def reset(self) -> Floats:
@@ -132,12 +139,52 @@ class Batch:
         return np.clip(shaped, space.low, space.high) if self._clip else shaped
 
 
+class Metered(Batch):
+    """The same, where a broker holds the environments and counts their steps."""
+
+    def __init__(self, spec: Spec, seeds: Sequence[int]) -> None:
+        self._broker = asked = steps.Environments(seeds)
+        seen = gymnasium.spaces.Box(-np.inf, np.inf, asked.observation_shape, np.float32)
+        spaces = SimpleNamespace(single_action_space=_space(asked), single_observation_space=seen)
+        super().__init__(spaces, spec, seeds, "broker", f"a broker counts the steps; training on {asked.backend}")
+
+    def reset(self) -> Floats:
+        """See `Batch`."""
+        self.resetting = np.zeros(self.num_envs, bool)
+        found: Floats = self._broker.reset()
+        return found
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """See `Batch`."""
+        found = Step(*self._broker.step(actions))
+        self.resetting = found.terminated | found.truncated
+        return found
+
+    def close(self) -> None:
+        """Nothing to do: the broker lets old environments go when new ones are made, or when the training ends."""
+
+
+def _space(asked: steps.Environments) -> Any:  # noqa: ANN401
+    """The space of actions that a broker told of."""
+    if len(asked.choices) == 1:
+        return gymnasium.spaces.Discrete(asked.choices[0], start=asked.firsts[0])
+    if asked.choices:
+        return gymnasium.spaces.MultiDiscrete(list(asked.choices), start=list(asked.firsts))
+    low, high = (end.reshape(asked.action_shape) for end in (asked.low, asked.high))
+    return gymnasium.spaces.Box(low, high, dtype=np.float32)
+
+
 def make(spec: Spec, seeds: Sequence[int], *, threads: int) -> Batch:
-    """Make one environment for each seed, in EnvPool if it has this one, else in Gymnasium.
+    """Make one environment for each seed: by the broker of a metered training, in EnvPool, or in Gymnasium.
 
     EnvPool is passed over where the environment takes arguments or comes from a module of
     its own: it would silently train in something else than the referee measures.
     """
+    if steps.is_metered():
+        try:
+            return Metered(spec, seeds)
+        except steps.Refused as error:
+            raise UnsupportedEnv(str(error)) from error
     pool, why = None, "EnvPool is not used for environments from a module or with arguments; training on Gymnasium"
     if ":" not in spec.id and not spec.kwargs:
         try:
@@ -206,7 +253,7 @@ def _choices(space: Any, env_id: str) -> tuple[int, ...]:  # noqa: ANN401
     raise UnsupportedEnv(f"{env_id} takes actions of {space}, but Discrete, MultiDiscrete or Box is needed")
 
 
-def _observation_size(space: Any, env_id: str) -> int:  # noqa: ANN401
+def _observation_shape(space: Any, env_id: str) -> tuple[int, ...]:  # noqa: ANN401
     if isinstance(space, gymnasium.spaces.Box):
-        return int(np.prod(space.shape))
+        return tuple(map(int, space.shape))
     raise UnsupportedEnv(f"{env_id} gives observations of {space}, but what Gymnasium can flatten is needed")
