@@ -82,7 +82,7 @@ def tip(bench: Bench) -> str:
 
 
 def _reign(bench: Bench) -> int:
-    return len(bench.study.state.incumbents)
+    return bench.study.state.reign()
 
 
 def _results(bench: Bench, candidate: str, phase: Phase, round_: int) -> Results:

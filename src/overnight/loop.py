@@ -27,6 +27,7 @@ from overnight.admission import (
 from overnight.candidate.build import params_of
 from overnight.contract import trainers
 from overnight.errors import Refused
+from overnight.ladder import climb
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
 from overnight.records.decision import Decision, Verdict
@@ -147,6 +148,8 @@ def _propose(one: Night) -> bool:
     if one.over:
         return _over(one)
     bench = one.bench
+    if climb(bench):
+        return True
     answer = one.proposer.ask(_view(bench))
     if isinstance(answer, Exhausted):
         one.over = answer.because

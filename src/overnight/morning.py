@@ -24,11 +24,14 @@ from overnight.evaluate.seeds import Phase, Seeds
 from overnight.ports import Machine
 from overnight.records.contract import Contract, Plant
 from overnight.records.decision import Verdict
+from overnight.records.proposal import Proposal
 from overnight.report import facts as told
 from overnight.report.exports import results_tsv
 from overnight.report.html import render_html
+from overnight.report.journal import Experiment, experiments, render_journal
 from overnight.report.markdown import render_markdown
 from overnight.report.png import encode_png
+from overnight.report.score_graph import score_graph
 from overnight.study.artifacts import read_bytes
 from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
@@ -65,6 +68,10 @@ class Morning:
         write_file(self.machine, self.at.report_text, render_markdown(found).encode())
         write_file(self.machine, self.at.report_page, render_html(found).encode())
         write_file(self.machine, self.at.results, results_tsv(found).encode())
+        experiments = tuple(self._experiments())
+        write_file(self.machine, self.at.journal, render_journal(found, experiments).encode())
+        if any(one.score is not None for one in experiments):
+            write_file(self.machine, self.at.score_graph, score_graph(experiments))
         if self.contract.scope.preset == "single-file":  # where whoever reads such a repository looks for it
             write_file(self.machine, self.at.task.root.project / self.at.results.name, results_tsv(found).encode())
         return found
@@ -101,6 +108,13 @@ class Morning:
             ledger_head=state.head,
             ledger_entries=state.entries,
         )
+
+    def _experiments(self) -> Iterator[Experiment]:
+        """The baseline and every decided candidate, in the order in which they were decided."""
+        yield from experiments(self.state, self.contract, self.entries, self._proposal)
+
+    def _proposal(self, one: CandidateState) -> Proposal:
+        return drafted(self.machine, self.at, one).proposal
 
     def _isolation(self) -> str:
         """Every tier that a run or a measurement of the ledger was held at."""

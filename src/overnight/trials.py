@@ -77,6 +77,9 @@ class Bench:
     since: dict[str, float] = field(default_factory=dict)
     """Since when each of them is watched, by the clock that does not count what stood still."""
 
+    held_back: str = ""
+    """The tip that was last found not to be learning: the ladder waits for another one."""
+
     def watch(self, name: str, folder: Path, slot: int | None) -> None:
         """Count a run among those that are going."""
         self.going[name], self.since[name] = folder, self.study.machine.running()
@@ -255,8 +258,9 @@ class Spent(Exception):
 
 def episode_seeds(one: Bench, run: RunState) -> tuple[int, ...]:
     """The hidden seeds of the episodes on which a run is measured."""
-    how, phase = one.contract.evaluation, _phase(run.phase)
-    return one.seeds.episodes(phase, run.round, how.screen_episodes if phase == "screen" else how.confirm_episodes)
+    phase, screened = _phase(run.phase), one.contract.screen_episodes(run.rung)
+    many = screened if phase == "screen" else one.contract.evaluation.confirm_episodes
+    return one.seeds.episodes(phase, run.round, many)
 
 
 def _asked(one: Bench, name: str, folder: Path, seeds: Sequence[int]) -> Measured:
@@ -304,7 +308,8 @@ def begin(one: Bench, want: Wanted) -> None:
         number=want.number,
         train_seed=seed,
         contract=digest(one.contract),
-        comparability=one.contract.comparability(),
+        comparability=one.contract.comparability(study.state.rung),
+        rung=study.state.rung,
     )
     folder, slot = study.at.runs / name, one.free_slot()
     prepared = lay_out(one, run, folder)
@@ -327,7 +332,7 @@ def _order(one: Bench, run: Run) -> RunOrder:
         run=run.id,
         env=one.contract.task.env,
         train_seed=run.train_seed,
-        budget=RunBudget(unit=budget.stop_unit, amount=budget.stop_amount),
+        budget=RunBudget(unit=budget.stop_unit, amount=budget.amount(run.rung)),
         params=params,
         cores=hardware.cores_per_run,
         device=hardware.device,

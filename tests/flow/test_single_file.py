@@ -14,7 +14,6 @@ from nights import Silent, sit
 from overnight.contract.screen import screen
 from overnight.decide.greedy import judge_greedily
 from overnight.decide.simplicity import balance, prefer_simpler
-from overnight.gate.rules.imports import imported
 from overnight.records.decision import Decision, LoopDecision, Verdict
 from overnight.records.metric import Direction
 from overnight.report.exports import check_results_tsv
@@ -175,35 +174,6 @@ def edited(pole: Scene, change: Callable[[str], str], *, name: str = "train.py",
 @pytest.mark.parametrize("name", ["evaluate.py", "program.md", "README.md"])
 def test_only_the_one_file_may_change(pole: Scene, name: str) -> None:
     assert "surface: The candidate changes" in edited(pole, lambda text: text + "\n", name=name)
-
-
-@pytest.mark.cheater("constants")
-@pytest.mark.feature("Z10")
-@pytest.mark.parametrize(
-    "line",
-    [
-        "TIME_BUDGET = 99999",
-        "def make_env(env_id, idx, seed=1): pass",
-        "import evaluate\nevaluate.TIME_BUDGET = 5",
-        "from numpy import array as ENV_ID",
-        "for NUM_EVAL_EPISODES in range(3): pass",
-        "class Experiment: pass",
-    ],
-)
-def test_a_file_that_defines_what_the_harness_gives_is_refused(pole: Scene, line: str) -> None:
-    assert "constants: train.py defines" in edited(pole, lambda text: f"{text}\n{line}\n")
-
-
-@pytest.mark.cheater("imports")
-@pytest.mark.feature("Z32")
-@pytest.mark.parametrize("line", ["import torch", "from scipy.stats import norm", "def f():\n    import pandas.io"])
-def test_a_package_that_the_file_did_not_use_is_refused(pole: Scene, line: str) -> None:
-    assert "imports: train.py imports" in edited(pole, lambda text: f"{text}\n{line}\n")
-
-
-def test_honest_edits_pass_both_rules(pole: Scene) -> None:
-    assert edited(pole, lambda text: text.replace("GAMMA = 0.99", "import math\nGAMMA = 0.98")) == ""
-    assert imported(b"this is no python (") == set()
 
 
 @pytest.mark.feature("Z18")

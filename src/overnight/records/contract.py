@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from overnight.records.codec import Misfit, digest
 from overnight.records.env import EnvSpec
+from overnight.records.ladder import Rung
 from overnight.records.limits import Above, AtLeast, AtMost, Digest, Items, Length, Name, ObjectId, Sentence, Slug
 from overnight.records.metric import MetricSpec
 from overnight.records.tier import Tier
@@ -119,9 +120,19 @@ class Budget:
     """What coding agents may read and write; 0 means that none is used."""
     metered: bool = False
     """Whether a broker holds the training environments and counts their steps, instead of believing the trainer."""
+    ladder: Annotated[tuple[Rung, ...], Items(0, 20)] = ()
+    """Smaller budgets that runs begin with, rising to `stop_amount`; empty for one budget all along."""
+
+    def amount(self, rung: int) -> float:
+        """How much of the unit one run gets on a rung."""
+        return self.ladder[min(rung, len(self.ladder) - 1)].amount if self.ladder else self.stop_amount
 
     def __post_init__(self) -> None:
-        """Refuse a wall-clock budget that the hard limit would cut short, and a broker with nothing to count."""
+        """Refuse a wall-clock budget that the hard limit cuts, a broker with nothing to count, and a broken ladder."""
+        amounts = [rung.amount for rung in self.ladder]
+        if amounts and (amounts != sorted(set(amounts)) or amounts[-1] != self.stop_amount):
+            told = ", ".join(f"{amount:g}" for amount in amounts)
+            raise Misfit(("ladder",), f"has the amounts {told}, but they must rise to {self.stop_amount:g}")
         if self.metered and self.stop_unit != "env_steps":
             raise Misfit(
                 ("metered",), f"is true, but a run is limited in {self.stop_unit}, and a broker counts env_steps"
@@ -295,12 +306,15 @@ class Contract:
         """Whether a candidate may bring code of its own, or the command is not ours."""
         return self.scope.preset != "params" or self.baseline.trainer != "built-in"
 
-    def comparability(self) -> str:
+    def comparability(self, rung: int = 0) -> str:
         """The key that two results must share before they may be compared."""
         budget = self.budget
-        return digest(
-            (budget.stop_unit, budget.stop_amount, budget.metered, self.hardware, self.evaluation, self.task.env)
-        )
+        key = (budget.stop_unit, budget.amount(rung), budget.metered, self.hardware, self.evaluation, self.task.env)
+        return digest((*key, budget.ladder[rung].episodes) if budget.ladder else key)
+
+    def screen_episodes(self, rung: int = 0) -> int:
+        """Episodes behind one screening score."""
+        return self.budget.ladder[rung].episodes if self.budget.ladder else self.evaluation.screen_episodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

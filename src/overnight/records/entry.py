@@ -9,6 +9,7 @@ from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.candidate import Candidate
 from overnight.records.decision import Decision
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.ladder import Promoted
 from overnight.records.lifecycle import Actor
 from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.refusal import Refusal
@@ -31,6 +32,7 @@ class Kind(StrEnum):
     MEASURED = "measured"
     VERIFIED = "verified"
     DECIDED = "decided"
+    PROMOTED = "promoted"
     STOOD_STILL = "stood_still"
     HANDED_OFF = "handed_off"
     NOTED = "noted"
@@ -95,6 +97,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.MEASURED: Evidence,
     Kind.VERIFIED: Verification,
     Kind.DECIDED: Decision,
+    Kind.PROMOTED: Promoted,
     Kind.STOOD_STILL: StoodStill,
     Kind.HANDED_OFF: HandedOff,
     Kind.NOTED: Note,
@@ -116,6 +119,7 @@ Payload = (
     | Evidence
     | Verification
     | Decision
+    | Promoted
     | StoodStill
     | HandedOff
     | Note

@@ -24,7 +24,7 @@ from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
-from overnight.study.sittings import fold_handoff, fold_standstill, go_on
+from overnight.study.sittings import check_one_rung, fold_handoff, fold_promotion, fold_standstill, go_on
 from overnight.study.state import (
     CandidateState,
     Data,
@@ -218,6 +218,8 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
     if not settled:
         check_step(one.state, State.LAUNCHED, actor)
     check_tree(one, data)
+    if data.get("rung", 0) != state.rung:
+        raise Unlawful(f"{run} may not start: it is for rung {data.get('rung', 0)}, and the study is on {state.rung}.")
     if run != state.next_run():
         raise Unlawful(f"The next run is {state.next_run()}, not {run}.")
     if state.entered is None or state.entered != data["contract"]:
@@ -234,6 +236,7 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         phase=text(data["phase"]),
         round=int(data["round"]),
         number=int(data["number"]),
+        rung=int(data.get("rung", 0)),
     )
     one.runs.append(run)
     go_on(state)
@@ -302,10 +305,12 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     one = candidate_of(state, data)
     check_evidence(state, data["evidence"])
+    check_one_rung(state, data["evidence"])
     because = text(data["because"])
     gain = None if data["gain"] is None else float(data["gain"])
     apply_verdict(state, one, data)
     one.verdict, one.gain = because, gain
+    state.decided_on_rung += one.id != state.baseline
 
 
 def _noted(state: StudyState, data: Data, actor: str) -> None:
@@ -326,6 +331,7 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "measured": _measured,
     "verified": _verified,
     "decided": _decided,
+    "promoted": fold_promotion,
     "stood_still": fold_standstill,
     "handed_off": fold_handoff,
     "noted": _noted,

@@ -85,6 +85,8 @@ class RunState:
     """Why a first measurement was set aside; empty where none was."""
     wall_seconds: float = 0.0
     """How long it took."""
+    rung: int = 0
+    """Which rung of the ladder it was run on."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,6 +131,10 @@ class StudyState:
     """Wall time that runs took, added up."""
     cpu_seconds: float = 0.0
     """Processor time that runs took, added up."""
+    rung: int = 0
+    """The rung of the ladder of budgets on which it stands."""
+    decided_on_rung: int = 0
+    """How many candidates were decided on this rung."""
     standstills: int = 0
     """How often the engine stood still."""
     still_seconds: float = 0.0
@@ -155,6 +161,10 @@ class StudyState:
     def ideas(self) -> list[CandidateState]:
         """Every candidate that somebody means: neither the baseline itself nor a plant of the engine."""
         return [one for one in self.candidates.values() if one.id != self.baseline and not one.plant]
+
+    def reign(self) -> int:
+        """Which seeds screening uses: new ones for each incumbent, and for each rung of the ladder."""
+        return len(self.incumbents) + self.rung
 
     def next_run(self) -> str:
         """The id of the next run."""
