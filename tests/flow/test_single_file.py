@@ -237,7 +237,7 @@ def test_the_greedy_rule_keeps_what_is_strictly_better_in_one_run(
 @pytest.mark.usefixtures("keys")
 @pytest.mark.feature("Z16", "Z23", "Z36", "Z39")
 def test_a_night_on_one_file_trains_for_real_and_leaves_the_table_of_its_protocol(tmp_path: Path) -> None:
-    project = new(tmp_path / "pole", "--tag", "mar5", "--policy", "greedy", "--hours", "1", seconds=6)
+    project = new(tmp_path / "pole", "--tag", "mar5", "--policy", "greedy", "--hours", "1", seconds=15)
     assert at_terminal("approve", cwd=project).code == 0
     scene = scene_in(project)
     page = " ".join(sentence for _, sentence in screen(scene.contract()))
