@@ -45,7 +45,7 @@ def claims(state: StudyState, entries: Sequence[RawEntry], contract: Contract) -
             stack=stack(state, data["candidate"]),
             runs=tuple(data["evidence"]),
             found=found,
-            sentence=found.claim(contract.budget),
+            sentence=found.claim(contract.budget.on(state.runs[data["evidence"][0]].rung)),
             decision=data,
         )
 

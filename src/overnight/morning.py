@@ -92,7 +92,7 @@ class Morning:
                 direction=contract.metric.direction,
                 solved=contract.metric.solved,
             ),
-            budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}{counted}.",
+            budget=self._budget(f"{unit}{counted}"),
             hardware=f"{contract.hardware.device}, {contract.hardware.cores_per_run} core a run.",
             isolation=self._isolation(),
             baseline=self._baseline(),
@@ -115,6 +115,14 @@ class Morning:
 
     def _proposal(self, one: CandidateState) -> Proposal:
         return drafted(self.machine, self.at, one).proposal
+
+    def _budget(self, unit: str) -> str:
+        budget, rung = self.contract.budget, self.state.rung
+        if rung:
+            return (
+                f"Runs began with {budget.amount(0):,.0f} and trained for {budget.amount(rung):,.0f} {unit} at the end."
+            )
+        return f"Each run trained for {budget.amount(0):,.0f} {unit}."
 
     def _isolation(self) -> str:
         """Every tier that a run or a measurement of the ledger was held at."""

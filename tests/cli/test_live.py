@@ -45,6 +45,13 @@ def test_nothing_that_drives_a_terminal_goes_into_a_pipe(cartpole: Scene, verb: 
     assert done.returncode == 0 and "\x1b" not in done.stdout + done.stderr
 
 
+@pytest.mark.feature("H78")
+@pytest.mark.parametrize("words", [("stop", "live"), ("live", "stop"), ("start", "--stop"), ("stop", "--live")])
+def test_two_of_start_stop_and_live_at_once_are_a_mistake(cartpole: Scene, words: tuple[str, str]) -> None:
+    done = overnight(*words, cwd=cartpole.project)
+    assert done.returncode == 2 and not cartpole.entries("entered")
+
+
 @pytest.mark.parametrize("size", [(24, 80), (50, 200), (6, 20), (3, 10), (1, 1), (0, 0)])
 def test_a_page_fits_its_terminal_whatever_its_size(size: tuple[int, int]) -> None:
     rows = page(picture(), View(), "|", size)

@@ -78,6 +78,8 @@ def test_two_starts_make_one_night_that_can_be_watched_and_that_stop_ends_withou
     assert second.returncode == 0
     assert json.loads(second.stdout)["already_running"] is True and json.loads(second.stdout)["pid"] == pid
     assert overnight("start", "--detach", "--json", cwd=scene.project).returncode == 0
+    third = overnight("start", "CartPole-v1", "--yes", "--json", cwd=scene.project)
+    assert third.returncode == 0 and json.loads(third.stdout)["already_running"] is True, third.stderr
     found = night_of(MACHINE, scene.at)
     assert found is not None and found.pid == pid, "the first night goes on"
     assert len(scene.entries("entered")) == 1

@@ -73,6 +73,7 @@ def study(project: Path) -> Scene:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.feature("Z29")
 def test_eight_hours_with_every_failure_and_twenty_kills_end_within_their_bounds_and_account_for_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,8 +50,15 @@ def _cost(contract: Contract) -> str:
     return (
         f"At most {budget.max_runs:,} training runs of {budget.stop_amount:,.0f} {unit}{counted} "
         f"(never over {budget.run_wall_seconds:,.0f} s each), {_hours(contract)} in all, "
-        f"{budget.disk_gigabytes:g} GB of disk.{money}"
+        f"{budget.disk_gigabytes:g} GB of disk.{money}{_ladder(contract)}"
     )
+
+
+def _ladder(contract: Contract) -> str:
+    ladder = contract.budget.ladder
+    if not ladder:
+        return ""
+    return f" Runs begin with {ladder[0].amount:,.0f}, and get more only when the tip is clearly learning."
 
 
 def _where(contract: Contract) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
@@ -126,6 +126,10 @@ class Budget:
     def amount(self, rung: int) -> float:
         """How much of the unit one run gets on a rung."""
         return self.ladder[min(rung, len(self.ladder) - 1)].amount if self.ladder else self.stop_amount
+
+    def on(self, rung: int) -> "Budget":
+        """The budget as it is on one rung, without the ladder."""
+        return replace(self, stop_amount=self.amount(rung), ladder=())
 
     def __post_init__(self) -> None:
         """Refuse a wall-clock budget that the hard limit cuts, a broker with nothing to count, and a broken ladder."""
