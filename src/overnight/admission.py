@@ -8,6 +8,7 @@ import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from overnight.candidate.copy import read_copy
 from overnight.candidate.tree import ABSENT, GITLINK, Store
 from overnight.contract import trainers
 from overnight.contract.read import Reading
+from overnight.decide.simplicity import balance
 from overnight.errors import LedgerDamaged, Refused, UserError, did_you_mean
 from overnight.gate.admit import admit, rules_digest
 from overnight.gate.case import Admission, Opening
@@ -44,14 +46,18 @@ _READ_BYTES = 1_000_000
 # The word to enter
 
 
-def opening(state: StudyState, reading: Reading) -> Opening:
-    """Everything the gate must know before the study may train."""
+def opening(state: StudyState, reading: Reading, *, calibrating: bool = False) -> Opening:
+    """Everything the gate must know before the study may train.
+
+    `calibrating` asks about the baseline alone: the eighth clause, which is about candidates, is not needed for it.
+    """
     contract = reading.contract()
+    given = standings(reading, state)
     return Opening(
-        standings=standings(reading, state),
+        standings=tuple(one for one in given if not calibrating or one.clause is not Clause.EXPERIMENTS),
         contract=contract,
         digest=digest(contract) if contract is not None else None,
-        entered=state.entered,
+        entered=state.calibrating if calibrating else state.entered,
         tree=state.tree,
         runs=len(state.runs),
         wall_seconds=state.wall_seconds / _slots(contract),
@@ -59,6 +65,14 @@ def opening(state: StudyState, reading: Reading) -> Opening:
         host=platform.node(),
         baseline=state.baseline,
     )
+
+
+def _calibrates(state: StudyState, reading: Reading, candidate: str) -> bool:
+    """Whether this is the baseline, before the eighth clause is approved as it stands."""
+    if candidate != state.baseline or state.calibrating is None:
+        return False
+    eighth = next(one for one in standings(reading, state) if one.clause is Clause.EXPERIMENTS)
+    return eighth.standing != "in force"
 
 
 def _slots(contract: Contract | None) -> int:
@@ -81,6 +95,19 @@ def enter(study: Study, who: Who) -> Contract:
         raise _refuse(study, None, reasons)
     if case.entered != case.digest:
         study.append(Actor.PERSON, LoopEntry(contract=case.digest, approver=who.name, strength=who.strength))
+    return case.contract
+
+
+def enter_to_calibrate(study: Study, who: Who) -> Contract:
+    """Record the word to run the baseline alone, before the eighth clause is approved, or refuse and record why."""
+    reading = read_terms(study.machine, study.at)
+    case = opening(study.state, reading, calibrating=True)
+    reasons = may_open(case)
+    if reasons or case.contract is None or case.digest is None:
+        raise _refuse(study, None, reasons)
+    if case.entered != case.digest:
+        entry = LoopEntry(contract=case.digest, approver=who.name, strength=who.strength, calibrating=True)
+        study.append(Actor.PERSON, entry)
     return case.contract
 
 
@@ -127,13 +154,13 @@ def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, h
     decode(Proposal, encode(proposal), where="proposal")  # whoever made it: an idea that no record takes is none
     base = study.state.tip
     on = Ground(study.state.next_candidate(), base, digest(how.contract), study.machine.now(), how.plant)
-    candidate = build(store, proposal, tree, on=on)
+    diff = store.diff(store.tree_of(base), tree).decode(errors="replace")
+    candidate = replace(build(store, proposal, tree, on=on), lines=balance(diff))
     study.append(how.actor, candidate)
     store.move_ref(study.at.ref("candidates", candidate.id), candidate.commit, old=None)
     folder = study.at.candidate(candidate.id)
     make_folder(study.machine, folder)
     write_file(study.machine, folder / "candidate.json", dumps(candidate))
-    diff = store.diff(store.tree_of(base), tree).decode(errors="replace")
     write_file(study.machine, folder / "change.diff", lines(diff).encode())
     return candidate
 
@@ -148,7 +175,7 @@ def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]
         record_refusal(study, None, (Reason(rule="provenance", says=_NO_PROVENANCE.format(name)),))
     one = find_candidate(study.state, name)
     reading = read_terms(study.machine, study.at)
-    case = opening(study.state, reading)
+    case = opening(study.state, reading, calibrating=_calibrates(study.state, reading, name))
     if case.contract is None or case.digest is None:
         reasons = may_open(case)
     else:
@@ -162,9 +189,10 @@ def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]
     return reasons
 
 
-def may_launch_now(study: Study) -> tuple[Reason, ...]:
-    """What stands against launching anything at this moment, read anew from disk."""
-    return may_launch(opening(study.state, read_terms(study.machine, study.at)))
+def may_launch_now(study: Study, candidate: str = "") -> tuple[Reason, ...]:
+    """What stands against launching a candidate, or anything, at this moment, read anew from disk."""
+    reading = read_terms(study.machine, study.at)
+    return may_launch(opening(study.state, reading, calibrating=_calibrates(study.state, reading, candidate)))
 
 
 def permit(study: Study, name: str, who: Who) -> Permit:

@@ -38,7 +38,7 @@ from overnight.study.ledger import holder
 from overnight.study.state import StudyState
 from overnight.study.study import active_study, read_state
 
-_LIMIT_SECONDS = 10.0
+_LIMIT_SECONDS = 30.0
 Standing = Literal["ok", "note", "problem"]
 
 
@@ -78,7 +78,7 @@ PACKAGES = (
         "Box2D",
         ("box2d", "box2d-py"),
         "BipedalWalker, LunarLander and CarRacing cannot be made",
-        RL,
+        'pip install swig && pip install "gymnasium[box2d]"',
     ),
     Package(
         "MuJoCo",

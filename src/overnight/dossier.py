@@ -64,7 +64,7 @@ def gather(machine: Machine, at: StudyFolder, candidate: str | None) -> Dossier:
     return Dossier(
         candidate=decision["candidate"],
         metric=papers.contract.metric,
-        comparability=papers.contract.comparability(_rung(papers, named)),
+        comparability=papers.contract.at(_rung(papers, named)).comparability(),
         metric_digests=_metric_digests(papers),
         allowed=decision.get("error_spent") or papers.contract.evaluation.max_false_claims,
         claimed=(decision["gain"], decision["gain_low"], decision["gain_high"]),
@@ -200,8 +200,8 @@ def _derivation(
 
     def derive(run: AuditedRun) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         phase: Phase = "confirm" if run.phase == "confirm" else "screen"
-        screened = papers.contract.screen_episodes(papers.state.runs[run.id].rung)
-        count = papers.contract.evaluation.confirm_episodes if phase == "confirm" else screened
+        how = papers.contract.at(papers.state.runs[run.id].rung).evaluation
+        count = how.confirm_episodes if phase == "confirm" else how.screen_episodes
         first = seeds.episodes(phase, run.round, count)
         return seeds.train(phase, run.round, run.number), first, seeds.other_episodes(phase, run.id, count)
 

@@ -19,14 +19,14 @@ from overnight.trials import Bench
 
 def climb(bench: Bench) -> bool:
     """Go up one rung where that is due and learning is shown; True when the study stands on another rung now."""
-    state, contract = bench.study.state, bench.contract
+    state, contract = bench.study.state, bench.whole
     if not is_due(state, contract):
         return False
     tip = state.stack[-1] if state.stack else incumbent(state)
     runs = [
         (name, run)
         for name, run in state.runs.items()
-        if run.candidate == tip and (run.phase, run.rung) == ("screen", state.rung) and run.round == state.reign()
+        if run.candidate == tip and (run.phase, run.rung) == ("screen", state.rung)
         if run.outcome is not None and not run.outcome.is_repeated()
     ]
     if not runs or bench.held_back == tip:
@@ -45,6 +45,7 @@ def climb(bench: Bench) -> bool:
         rung=state.rung + 1, candidate=tip, because=sentence(because), learning_gain=found.gain, evidence=names
     )
     bench.study.append(Actor.JUDGE, promoted)
+    bench.stand()
     bench.say(because)
     return True
 
@@ -58,8 +59,8 @@ def is_due(state: StudyState, contract: Contract) -> bool:
 
 
 def _random_score(bench: Bench) -> float | None:
-    rung = bench.contract.budget.ladder[bench.study.state.rung]
-    seeds = bench.seeds.episodes("screen", bench.study.state.reign(), rung.episodes)
+    round_, many = len(bench.study.state.incumbents), bench.contract.evaluation.screen_episodes
+    seeds = bench.seeds.episodes("screen", round_, many)
     try:
         found = measure_reference(bench.study.machine, bench.contract.task.env, "random", seeds)
     except OvernightError:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from overnight.admission import Who, enter, slots
+from overnight.admission import Who, enter, enter_to_calibrate, slots
 from overnight.candidate.tree import Store
 from overnight.errors import Refused, UserError
 from overnight.evaluate.seeds import Seeds, load_key
@@ -60,6 +60,8 @@ class Sitting:
     """Told what the night is about, before it begins."""
     awake: str = ""
     """Whether something keeps the machine awake, in one sentence; empty where nobody asked for it."""
+    only_calibrates: bool = False
+    """Whether it ends when the baseline is calibrated, because the eighth clause is not approved yet."""
     began: bool = False
     """Whether the gate let it in: only what began is handed off."""
 
@@ -67,7 +69,7 @@ class Sitting:
 def sit(one: Sitting) -> str:
     """One sitting, from the gate to the reason why it ended."""
     with Study.open(one.machine, one.at, doing=DOING) as study, listening(one.told.say) as asked:
-        contract = enter(study, one.who)
+        contract = (enter_to_calibrate if one.only_calibrates else enter)(study, one.who)
         if short := disk_shortfall(contract, one.at):
             raise Refused(
                 f"{one.at.task.name}/{one.at.name}", (short,), hint="`overnight clean` frees what is not evidence"
@@ -87,13 +89,17 @@ def sit(one: Sitting) -> str:
             passing=vigil.passing,
         )
         one.began = True
-        one.opening(study, contract, bench.slots)
+        if one.only_calibrates or not study.state.calibrating:  # a night that was calibrated just now is introduced
+            one.opening(study, contract, bench.slots)
         if one.awake:
             one.told.say(one.awake)
         spent = study.state.wall_seconds / bench.slots
         deadline = one.machine.running() + contract.budget.max_wall_hours * 3600 - spent
-        proposer = Careful(one.proposer, one.machine, vigil.note)
-        over = night(Night(bench, proposer, deadline, vigil.finishing, heed=vigil.look))
+        sitting = Night(
+            bench, Careful(one.proposer, one.machine, vigil.note), deadline, vigil.finishing, heed=vigil.look
+        )
+        sitting.only_calibrates = one.only_calibrates
+        over = night(sitting)
         return vigil.why if over == ASKED else over
 
 

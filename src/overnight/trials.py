@@ -22,6 +22,7 @@ from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, m
 from overnight.evaluate.seeds import Seeds, keys_folder
 from overnight.isolation import proven, tier_for
 from overnight.ports import Launcher
+from overnight.racing import Follower
 from overnight.records.codec import digest, loads
 from overnight.records.contract import Contract
 from overnight.records.entry import Note
@@ -76,9 +77,23 @@ class Bench:
 
     since: dict[str, float] = field(default_factory=dict)
     """Since when each of them is watched, by the clock that does not count what stood still."""
+    follower: Follower = field(default_factory=Follower)
+    """The race, which is told each moment of the ledger once."""
 
     held_back: str = ""
     """The tip that was last found not to be learning: the ladder waits for another one."""
+
+    whole: Contract = field(init=False)
+    """The contract as it was approved; `contract` is that on the present rung of its ladder."""
+
+    def __post_init__(self) -> None:
+        """Stand on the rung that the ledger says."""
+        self.whole = self.contract
+        self.stand()
+
+    def stand(self) -> None:
+        """Go by the terms of the rung on which the study stands."""
+        self.contract = self.whole.at(self.study.state.rung)
 
     def watch(self, name: str, folder: Path, slot: int | None) -> None:
         """Count a run among those that are going."""
@@ -258,9 +273,8 @@ class Spent(Exception):
 
 def episode_seeds(one: Bench, run: RunState) -> tuple[int, ...]:
     """The hidden seeds of the episodes on which a run is measured."""
-    phase, screened = _phase(run.phase), one.contract.screen_episodes(run.rung)
-    many = screened if phase == "screen" else one.contract.evaluation.confirm_episodes
-    return one.seeds.episodes(phase, run.round, many)
+    how, phase = one.whole.at(run.rung).evaluation, _phase(run.phase)
+    return one.seeds.episodes(phase, run.round, how.screen_episodes if phase == "screen" else how.confirm_episodes)
 
 
 def _asked(one: Bench, name: str, folder: Path, seeds: Sequence[int]) -> Measured:
@@ -288,7 +302,7 @@ def begin(one: Bench, want: Wanted) -> None:
     Raises `Spent` where nothing but the budget stands against it.
     """
     study, name = one.study, one.study.state.next_run()
-    reasons = may_launch_now(study)
+    reasons = may_launch_now(study, want.candidate)
     if reasons:
         record_refusal(study, None, reasons)
         if all(reason.rule == "budget" for reason in reasons):
@@ -307,8 +321,8 @@ def begin(one: Bench, want: Wanted) -> None:
         round=want.round,
         number=want.number,
         train_seed=seed,
-        contract=digest(one.contract),
-        comparability=one.contract.comparability(study.state.rung),
+        contract=digest(one.whole),
+        comparability=one.contract.comparability(),
         rung=study.state.rung,
     )
     folder, slot = study.at.runs / name, one.free_slot()
@@ -325,14 +339,14 @@ def lay_out(one: Bench, run: Run, folder: Path) -> Prepared:
 
 
 def _order(one: Bench, run: Run) -> RunOrder:
-    budget, hardware = one.contract.budget, one.contract.hardware
+    budget, hardware = one.whole.at(run.rung).budget, one.contract.hardware
     params = params_of(one.store, run.tree) if one.contract.scope.preset == "params" else {}
     cache = one.study.at.task.root.cache
     return RunOrder(
         run=run.id,
         env=one.contract.task.env,
         train_seed=run.train_seed,
-        budget=RunBudget(unit=budget.stop_unit, amount=budget.amount(run.rung)),
+        budget=RunBudget(unit=budget.stop_unit, amount=budget.stop_amount),
         params=params,
         cores=hardware.cores_per_run,
         device=hardware.device,

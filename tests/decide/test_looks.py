@@ -8,7 +8,7 @@ import pytest
 from overnight.decide.certify import Arm, Certification
 from overnight.decide.guards import (
     has_lower_lows,
-    leans_on_its_lowest,
+    leans_on_luck,
     loses_more,
     mean_gain_interval,
     non_inferior,
@@ -116,11 +116,17 @@ def test_a_gain_that_one_low_seed_would_undo_is_not_claimed() -> None:
     found = tried(side(solved), side(failing), one_look)
     assert found.verdict is Verdict.INCONCLUSIVE and found.p_value < 0.0194
     assert "the level of the low seeds may have got worse" in found.because
-    assert leans_on_its_lowest(solved, failing) and not leans_on_its_lowest(AFTER, BEFORE)
+    assert leans_on_luck(solved, failing) and not leans_on_luck(AFTER, BEFORE)
+
+
+@pytest.mark.parametrize("seeds", [4, 5, 6])
+def test_a_clear_gain_passes_every_guard_at_the_fewest_seeds(seeds: int) -> None:
+    one_look = LookPlan(looks=(seeds,), shares=(1.0,))
+    assert tried(side(AFTER[:seeds]), side(BEFORE[:seeds]), one_look).verdict is Verdict.CERTIFIED
 
 
 def test_the_last_look_can_be_stretched_and_never_comes_earlier() -> None:
-    assert PLAN.stretched(40) == LookPlan(looks=(*PLAN.looks[:-1], 40), shares=PLAN.shares)
+    assert PLAN.stretched(40) == LookPlan(looks=(6, 40), shares=(0.3, 0.7))
     assert PLAN.stretched(3) == PLAN
 
 

@@ -103,7 +103,7 @@ def test_a_tip_that_learns_climbs_and_is_run_again_first_on_every_rung(tmp_path:
     sit(scene, Silent(), lambda: scene.state().rung == 1)
     state = scene.state()
     assert state.rung == 1 and [data["rung"] for data in scene.entries("promoted")] == [1]
-    tip = state.stack[-1]
+    tip = next(one.id for one in state.candidates.values() if one.commit == state.tip)
     assert scene.propose({"learning_rate": 0.02}) == ()
     sit(scene, Silent())
     runs = list(scene.state().runs.items())

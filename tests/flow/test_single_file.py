@@ -13,8 +13,8 @@ import pytest
 from nights import Silent, sit
 from overnight.contract.screen import screen
 from overnight.decide.greedy import judge_greedily
-from overnight.decide.simplicity import balance, prefer_simpler
-from overnight.records.decision import Decision, LoopDecision, Verdict
+from overnight.decide.simplicity import balance
+from overnight.records.decision import Verdict
 from overnight.records.metric import Direction
 from overnight.report.exports import check_results_tsv
 from scenes import Scene, at_terminal, git, overnight, scene_in
@@ -185,35 +185,15 @@ def test_an_empty_change_starts_no_run(pole: Scene) -> None:
 # The two rules of keeping
 
 
-def decision(verdict: Verdict, low: float | None, high: float | None) -> Decision:
-    return Decision(
-        candidate="c-0002", verdict=verdict, because="So.", loop=LoopDecision.CONTINUE, rule="R.", gain=0.0,
-        gain_low=low, gain_high=high,
-    )  # fmt: skip
-
-
-@pytest.mark.feature("Z31")
-@pytest.mark.parametrize(
-    ("verdict", "low", "high", "lines", "kept"),
-    [
-        (Verdict.REJECT, -2.0, 1.0, -5, Verdict.KEEP),
-        (Verdict.INCONCLUSIVE, -1.0, 3.0, -1, Verdict.KEEP),
-        (Verdict.INCONCLUSIVE, -1.0, 3.0, 0, Verdict.INCONCLUSIVE),
-        (Verdict.REJECT, -2.0, 1.0, 4, Verdict.REJECT),
-        (Verdict.REJECT, -9.0, -1.0, -50, Verdict.REJECT),
-        (Verdict.REJECT, None, None, -50, Verdict.REJECT),
-        (Verdict.KEEP, 1.0, 3.0, 40, Verdict.KEEP),
-    ],
-)
-def test_of_two_that_cannot_be_told_apart_the_one_with_less_code_is_kept(
-    verdict: Verdict, low: float | None, high: float | None, lines: int, kept: Verdict
-) -> None:
-    assert prefer_simpler(decision(verdict, low, high), lines).verdict is kept
-
-
 def test_lines_of_code_are_counted_without_blanks_comments_and_heads() -> None:
     diff = "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-x = 1\n-y = 2\n+x = 3\n+\n+# why\n context\n"
     assert balance(diff) == -1
+
+
+def test_a_candidate_records_whether_it_is_the_simpler_one(pole: Scene) -> None:
+    assert edited(pole, lambda text: text.replace("GAMMA = 0.99\n", "GAMMA = 0.99\nGAMMA = 0.98\n")) == ""
+    assert edited(pole, lambda text: text.replace("HIDDEN = 64\n", "").replace("HIDDEN", "64")) == ""
+    assert [one.lines for one in pole.state().candidates.values()] == [1, -1]
 
 
 @pytest.mark.feature("Z24", "Z25")

@@ -9,11 +9,12 @@ from overnight.contract.read import read
 from overnight.errors import UserError
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
 from overnight.records.codec import Versioned, decode, dumps, encode, loads
 from overnight.records.contract import Contract, ContractLock
 from overnight.records.curriculum import CurriculumCandidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.entry import PAYLOADS, Created, Entry, Kind, Note, Validation
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.job import Exit, Job
@@ -28,6 +29,7 @@ from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
 from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
+from overnight.records.transfer import Transfer
 from overnight.study.fold import apply
 from overnight.study.state import StudyState
 from overnight.study.stored import STORED
@@ -199,6 +201,33 @@ SAMPLES: dict[type[Versioned], Plain] = {
         "comparability": DIGEST,
         "artefact": DIGEST,
     },
+    Calibration: {
+        "comparability": DIGEST,
+        "evidence": ["r-0001", "r-0002"],
+        "seeds": 2,
+        "lost": 0,
+        "mean": 210.5,
+        "noise": 12.5,
+        "shape": "even",
+        "run_seconds": 30.5,
+        "references": {"random": 20.5},
+        "runs": 64,
+        "max_runs": 1000,
+        "max_wall_hours": 8.0,
+        "candidates": 20,
+        "provable": 14.5,
+        "sentences": ["This study can prove a gain of +14 return or more."],
+        "saturated": None,
+        "plan": {
+            "race": {"baseline_seeds": 2, "pairing": True},
+            "looks": [6, 12],
+            "shares": [0.6, 0.4],
+            "audit_seeds": 0,
+            "total_error": 0.05,
+            "mode": "family",
+        },
+    },
+    Turn: {"loop": "stop", "because": "The time of the night is used up."},
     LoopEntry: {"contract": DIGEST, "approver": "ada", "strength": "unattended"},
     MetricSpec: CONTRACT["metric"],
     Note: {"says": "The night began."},
@@ -265,6 +294,22 @@ SAMPLES: dict[type[Versioned], Plain] = {
     },
     Space: SPACE,
     StudyState: _state(CREATED, CANDIDATE),
+    Transfer: {
+        "candidate": "c-0001",
+        "tree": OBJECT,
+        "baseline": OBJECT,
+        "env": {"backend": "gymnasium", "id": "Ant-v5", "kwargs": {}, "max_episode_steps": None, "clip_actions": True},
+        "budget": {"unit": "env_steps", "amount": 4000},
+        "times": 4.0,
+        "hardware": "any, cpu, 2 cores a run",
+        "train_seeds": [7, 8],
+        "ours": [1.5, None],
+        "theirs": [1.0, 0.5],
+        "gain": None,
+        "gain_low": None,
+        "gain_high": None,
+        "says": "Ant-v5: too few runs brought a score to compare.",
+    },
     Validation: {"candidate": "c-0001", "tree": OBJECT, "contract": DIGEST, "rules": DIGEST},
     Verification: VERIFICATION,
     View: {

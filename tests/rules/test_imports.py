@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[2] / "src" / "overnight"
 
 NOUNS = {"errors", "records"}
 GROUND = NOUNS | {"ports", "machine", "study"}
-MORNING = {"claims", "morning", "home", "play", "again", "handoff", "dossier"}
+MORNING = {"claims", "morning", "home", "play", "again", "handoff", "dossier", "transfer"}
 TONIGHT = {"awake", "background", "resume", "watch", "sitting"}
 STAGES = {"contract", "gate", "candidate", "propose", "run", "evaluate", "decide", "report"}
 
@@ -35,32 +35,40 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rl": {"guest"},
     "adapters": NOUNS | {"ports"},
     "isolation": NOUNS | {"sandbox"},
-    "scaffold": NOUNS | {"ports", "study", "candidate", "report"},
     "begin": NOUNS | {"__init__", "ports", "study", "isolation"} | STAGES,
     "signatures": NOUNS | {"study"},
     "approvals": NOUNS | {"ports", "study", "contract", "signatures"},
     "admission": NOUNS | {"ports", "study", "signatures", "approvals"} | STAGES,
-    "trials": NOUNS | {"ports", "study", "admission", "isolation"} | STAGES,
+    "racing": NOUNS | {"study", "decide"},
+    "trials": NOUNS | {"ports", "study", "admission", "isolation", "racing"} | STAGES,
     "claims": NOUNS | {"study", "decide"},
-    "audit": NOUNS | {"ports", "study"} | STAGES,
+    "calibrating": NOUNS | {"study", "claims", "racing", "forecast", "trials"} | STAGES,
+    "attempts": NOUNS | {"study", "claims", "racing", "trials"} | STAGES,
+    "verifying": NOUNS | {"study", "trials", "isolation"} | STAGES,
+    "audit": NOUNS | {"ports", "study", "attempts"} | STAGES,
+    "shortfall": NOUNS | {"study", "admission", "racing", "forecast"} | STAGES,
     "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
-    "judge": NOUNS | {"study", "trials", "audit", "claims"} | STAGES,
     "awake": set(),
     "background": NOUNS | {"ports", "study", "sandbox"},
     "resume": NOUNS | {"ports", "study", "admission", "background"} | STAGES,
     "watch": NOUNS | {"ports", "study", "admission", "background"} | STAGES,
     "sitting": NOUNS | {"ports", "study", "admission", "loop", "trials", "room"} | STAGES,
     "handoff": NOUNS | {"ports", "study", "admission", "signatures", "resume", "morning"} | STAGES,
+    "judge": NOUNS | {"study", "trials", "audit", "claims", "racing", "attempts", "calibrating"} | STAGES,
     "ladder": NOUNS | {"study", "trials", "claims"} | STAGES,
-    "loop": NOUNS | {"ladder", "ports", "study", "admission", "claims", "trials", "judge", "plants"} | STAGES,
-    "morning": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
+    "loop": NOUNS
+    | {"ladder"}
+    | {"ports", "study", "admission", "claims", "trials", "judge", "plants", "calibrating", "forecast", "verifying"}
+    | STAGES,
+    "morning": NOUNS | {"ports", "study", "admission", "claims", "shortfall"} | STAGES,
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
     "play": NOUNS | {"ports", "study", "home"} | STAGES,
     "again": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
     "dossier": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
+    "transfer": NOUNS | {"ports", "study", "admission", "isolation", "begin", "claims", "trials", "again"} | STAGES,
     "simulate": NOUNS | {"decide"},
     "room": NOUNS | {"study"},
-    "forecast": NOUNS | {"ports", "study", "admission", "room"} | STAGES,
+    "forecast": NOUNS | {"ports", "study", "admission", "room", "racing"} | STAGES,
     "housekeeping": NOUNS | {"ports", "study", "room"},
     "checkup": NOUNS
     | {"__init__", "ports", "study", "admission", "awake", "room", "housekeeping", "isolation", "sandbox"}
@@ -71,8 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation"}
     | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack"}
     | MORNING
-    | TONIGHT
-    | {"scaffold"},
+    | TONIGHT,
     "taken": set(),
     "testing": NOUNS | {"ports"},
 }

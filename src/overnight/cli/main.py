@@ -44,6 +44,7 @@ VERBS: dict[str, Verb] = {
     "take": Verb("Morning", "take", "Bring a result home: the policy, the parameters, a patch or a branch."),
     "play": Verb("Morning", "play", "Play one episode by the referee, as a moving picture."),
     "reproduce": Verb("Morning", "reproduce", "Train a run again, and compare every episode with the record."),
+    "transfer": Verb("Morning", "transfer", "Try a certified change in other environments and at longer budgets."),
     "audit": Verb("Morning", "audit", "Verify a claimed gain from local evidence alone, one line a check."),
     "compare": Verb("Morning", "compare", "Say whether the difference between two per-seed tables is real."),
     "check": Verb("Tools", "check", "Check one thing: a candidate, a contract, or any record's file."),

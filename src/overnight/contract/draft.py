@@ -228,8 +228,8 @@ def _hardware() -> dict[str, Any]:
 
 def _evaluation(ground: Ground) -> dict[str, Any]:
     return {
-        "screen_train_seeds": 3,
-        "confirm_train_seeds": 6,
+        "screen_train_seeds": None,
+        "confirm_train_seeds": None,
         "screen_episodes": 20,
         "confirm_episodes": 100,
         "max_false_claims": 0.05,

@@ -79,10 +79,12 @@ def _proof(contract: Contract) -> str:
     how = contract.evaluation
     if how.policy == "greedy":
         return "Nothing: the greedy rule keeps whatever beat the tip in one run, and is there for comparison only."
+    most = "" if how.confirm_train_seeds is None else f", {how.confirm_train_seeds} at most"
     return (
-        f"A gain is claimed only if it holds on {how.confirm_train_seeds} fresh train seeds against "
-        f"{how.confirm_train_seeds} of the baseline, {how.confirm_episodes} hidden episodes each; the chance of "
-        f"a false claim is at most {how.max_false_claims:.0%}. `overnight plan` says how small a gain that can show."
+        f"A gain is claimed only if it holds on fresh train seeds, as many of the baseline as of the candidate{most}, "
+        f"{how.confirm_episodes} hidden episodes each; the chance that the study claims a gain that is not there is "
+        f"below {how.max_false_claims:.0%}. How many seeds that takes is measured on the baseline before the last "
+        "approval."
     )
 
 

@@ -3,13 +3,14 @@
 A declared guardrail holds when the same fresh seeds show that it is not worse by its margin or more
 (non-inferiority, one-sided at 5 %). All must hold, so their errors need no sharing out. Three guards need no
 declaration: the candidate may not lose more seeds than the incumbent by its own fault; its low seeds, one standard
-deviation below its mean, may not lie below the incumbent's; and the gain must still show, at 5 %, if its lowest seed
-had been as low as the lowest of both. The last two keep a candidate of the same mean that is merely noisier from
-passing on seeds that happen to be lucky.
+deviation below its mean, may not lie below the incumbent's; and the gain must still show, at 5 %, if one of its seeds
+in twelve had been as low as the lowest of both arms. The last two keep a candidate of the same mean that is merely
+noisier from passing on seeds that happen to be lucky.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import fmean, stdev, variance
 
 from overnight.decide.belief import Score
@@ -21,6 +22,10 @@ from overnight.records.metric import Direction, Guardrail
 
 NI_LEVEL = 0.05
 """The chance at which a guardrail that is worse by exactly its margin is taken to hold."""
+_ONE_IN = 12
+"""A gain must outlast one low seed in so many, and at least one."""
+_FEWEST = 5
+"""From this many seeds a side a gain can outlast a low seed."""
 _LEAST_SPREAD = 0.25
 """The part of the other arm's variance that an arm has at least."""
 
@@ -94,13 +99,17 @@ def has_lower_lows(ours: Sequence[Score], theirs: Sequence[Score]) -> bool:
     return fmean(mine) - stdev(mine) < fmean(other) - stdev(other)
 
 
-def leans_on_its_lowest(ours: Sequence[float], theirs: Sequence[float], *, paired: bool = False) -> bool:
-    """Whether the gain would be gone if the candidate's lowest seed were as low as the lowest of both arms.
+def leans_on_luck(ours: Sequence[float], theirs: Sequence[float], *, paired: bool = False) -> bool:
+    """Whether the gain would be gone if one of the candidate's seeds in twelve were as low as the lowest of both arms.
 
     A dozen seeds seldom show a failure that comes once in twenty. What the other arm showed may happen here too.
+    Four seeds a side cannot outlast a low one at 5 %, whatever the gain, so they are not asked.
     """
-    place, lowered = ours.index(min(ours)), list(ours)
-    lowered[place] = min(*ours, *theirs)
+    if len(ours) < _FEWEST:
+        return False
+    floor, lowered = min(*ours, *theirs), list(ours)
+    for place in sorted(range(len(ours)), key=ours.__getitem__)[: ceil(len(ours) / _ONE_IN)]:
+        lowered[place] = floor
     if paired:
         return paired_gain_p([one - two for one, two in zip(lowered, theirs, strict=True)]) > NI_LEVEL
     return mean_gain_p(lowered, theirs) > NI_LEVEL

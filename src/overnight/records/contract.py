@@ -192,10 +192,10 @@ class Baseline:
 class Evaluation:
     """Clause 7: how scores are measured and how sure a claim must be."""
 
-    screen_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)]
-    """How many train seeds a candidate is screened on."""
-    confirm_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)]
-    """How many fresh train seeds each side of a certification gets."""
+    screen_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)] | None = None
+    """Train seeds on which the baseline is calibrated, or null: as many as the runs that fit allow."""
+    confirm_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)] | None = None
+    """The most fresh train seeds of each side of a certification, or null: as many as the runs that fit allow."""
     screen_episodes: Annotated[int, AtLeast(1), AtMost(100_000)] = 20
     """Episodes behind one screening score."""
     confirm_episodes: Annotated[int, AtLeast(1), AtMost(100_000)] = 100
@@ -310,15 +310,19 @@ class Contract:
         """Whether a candidate may bring code of its own, or the command is not ours."""
         return self.scope.preset != "params" or self.baseline.trainer != "built-in"
 
-    def comparability(self, rung: int = 0) -> str:
-        """The key that two results must share before they may be compared."""
+    def comparability(self) -> str:
+        """The key that two results must share before they may be compared; with a ladder, see `at` first."""
         budget = self.budget
-        key = (budget.stop_unit, budget.amount(rung), budget.metered, self.hardware, self.evaluation, self.task.env)
-        return digest((*key, budget.ladder[rung].episodes) if budget.ladder else key)
+        return digest(
+            (budget.stop_unit, budget.stop_amount, budget.metered, self.hardware, self.evaluation, self.task.env)
+        )
 
-    def screen_episodes(self, rung: int = 0) -> int:
-        """Episodes behind one screening score."""
-        return self.budget.ladder[rung].episodes if self.budget.ladder else self.evaluation.screen_episodes
+    def at(self, rung: int) -> "Contract":
+        """The terms as they are on one rung of the ladder: its amount, its episodes, and no ladder."""
+        if not self.budget.ladder:
+            return self
+        episodes = self.budget.ladder[min(rung, len(self.budget.ladder) - 1)].episodes
+        return replace(self, budget=self.budget.on(rung), evaluation=replace(self.evaluation, screen_episodes=episodes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
 from overnight.records.approval import Approval, LoopEntry, Permit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.ladder import Promoted
 from overnight.records.lifecycle import Actor
@@ -23,6 +24,7 @@ class Kind(StrEnum):
     CREATED = "created"
     APPROVED = "approved"
     ENTERED = "entered"
+    CALIBRATED = "calibrated"
     DRAFTED = "drafted"
     PERMITTED = "permitted"
     REFUSED = "refused"
@@ -35,6 +37,7 @@ class Kind(StrEnum):
     PROMOTED = "promoted"
     STOOD_STILL = "stood_still"
     HANDED_OFF = "handed_off"
+    TURNED = "turned"
     NOTED = "noted"
 
 
@@ -88,6 +91,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.CREATED: Created,
     Kind.APPROVED: Approval,
     Kind.ENTERED: LoopEntry,
+    Kind.CALIBRATED: Calibration,
     Kind.DRAFTED: Candidate,
     Kind.PERMITTED: Permit,
     Kind.REFUSED: Refusal,
@@ -100,6 +104,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.PROMOTED: Promoted,
     Kind.STOOD_STILL: StoodStill,
     Kind.HANDED_OFF: HandedOff,
+    Kind.TURNED: Turn,
     Kind.NOTED: Note,
 }
 """The record that each kind of entry holds."""
@@ -110,6 +115,7 @@ Payload = (
     Created
     | Approval
     | LoopEntry
+    | Calibration
     | Candidate
     | Permit
     | Refusal
@@ -122,6 +128,7 @@ Payload = (
     | Promoted
     | StoodStill
     | HandedOff
+    | Turn
     | Note
 )
 

@@ -105,6 +105,8 @@ class Claim:
     """The command that reproduces it."""
     confidence: float = 0.95
     """The level of the interval."""
+    details: str = ""
+    """What a statistician asks for and nobody else; shown only on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,3 +251,7 @@ class Facts:
     """The hash of the last entry this report was made from."""
     ledger_entries: int
     """How many entries the ledger had."""
+    error: str = ""
+    """How the allowed chance of a false claim was spent; shown only on request."""
+    behaviour: tuple[str, ...] = ()
+    """What was seen in episodes of what was certified."""

@@ -164,6 +164,11 @@ class StudyFolder:
         return self.folder / "reproductions"
 
     @property
+    def transfers(self) -> Path:
+        """One folder for each setting in which a certified change was tried beyond its claim."""
+        return self.folder / "transfers"
+
+    @property
     def objects(self) -> Path:
         """Artefacts by content."""
         return self.folder / "objects"

@@ -1,11 +1,13 @@
 """What a fold accumulates, and the questions every entry is asked."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from hashlib import sha256
+from typing import Any, ClassVar, Literal
 
 from overnight.records.contract import Clause
 from overnight.records.lifecycle import Actor, State, why_not
 from overnight.records.run import Outcome
+from overnight.records.strict_json import canonical
 from overnight.study.anchor import GENESIS
 
 Data = dict[str, Any]
@@ -31,10 +33,16 @@ class CandidateState:
     """Its own commit."""
     tree: str
     """Its tree."""
+    lines: int = 0
+    """Lines of code that it adds, less those that it takes away."""
     state: State = State.DRAFT
     """Where it stands."""
     kept: bool = False
     """Whether it joined the tip."""
+    provisional: bool = False
+    """Whether it is kept only until fresh tuning seeds have spoken."""
+    racing: bool = False
+    """Whether it runs against the tip, and nothing is decided yet."""
     validated_under: str | None = None
     """The contract under which the gate last said yes."""
     permitted_under: str | None = None
@@ -89,6 +97,22 @@ class RunState:
     """Which rung of the ladder it was run on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One thing that the race is told, in the order in which the ledger has it."""
+
+    kind: Literal["planned", "entered", "left", "ran", "decided", "attempted"]
+    """What happened."""
+    about: str
+    """The run, the candidate, or the comparability key of a plan."""
+    verdict: str = ""
+    """What was decided; for a plan, the number of its calibration."""
+    tip: str = ""
+    """The commit of the tip afterwards, where something was decided."""
+    incumbent: str = ""
+    """The commit of the incumbent afterwards."""
+
+
 @dataclass(slots=True, kw_only=True)
 class StudyState:
     """Where a study stands after its entries so far: the accumulator of the fold, and what `state.json` holds."""
@@ -111,6 +135,20 @@ class StudyState:
     """The candidate that is the baseline itself."""
     attempts: int = 0
     """How often a certification was decided."""
+    attempts_certified: list[bool] = field(default_factory=list)
+    """For each of these, whether it certified: what the next one may spend follows from it."""
+    certified: list[str] = field(default_factory=list)
+    """Every tip that was ever certified, in order."""
+    verified: list[str] = field(default_factory=list)
+    """Candidates whose evidence was verified, with behaviour looked at."""
+    calibrations: list[Data] = field(default_factory=list)
+    """Every calibration with its frozen plan; the last is in force."""
+    calibrating: str | None = None
+    """The contract for which only the baseline may run, until the eighth clause is approved."""
+    baseline_terms: str = ""
+    """The digest of the first seven clauses without the amounts: what the baseline is bound to."""
+    moments: list[Moment] = field(default_factory=list)
+    """What the race is told: plans, candidates, results and verdicts, in order."""
     entered: str | None = None
     """The contract for which the loop was entered."""
     entered_terms: str = ""
@@ -162,9 +200,19 @@ class StudyState:
         """Every candidate that somebody means: neither the baseline itself nor a plant of the engine."""
         return [one for one in self.candidates.values() if one.id != self.baseline and not one.plant]
 
-    def reign(self) -> int:
-        """Which seeds screening uses: new ones for each incumbent, and for each rung of the ladder."""
-        return len(self.incumbents) + self.rung
+    @property
+    def calibration(self) -> Data | None:
+        """The last calibration; None while there is none."""
+        return self.calibrations[-1] if self.calibrations else None
+
+    def calibration_digest(self) -> str | None:
+        """The digest of the last calibration, by which an approval names it."""
+        return None if self.calibration is None else sha256(canonical(self.calibration)).hexdigest()
+
+    def attempt_is_open(self) -> bool:
+        """Whether a certification has begun on which nothing is decided yet."""
+        wanted = self.attempts + 1
+        return any(run.phase == "confirm" and run.round == wanted for run in reversed(self.runs.values()))
 
     def next_run(self) -> str:
         """The id of the next run."""
@@ -219,3 +267,13 @@ def check_evidence(state: StudyState, runs: list[str]) -> None:
         run = run_of(state, name)
         if not run.evidence and (run.outcome is None or not run.outcome.is_candidates_fault()):
             raise Unlawful(f"{name} has no evidence, so nothing can be decided on it.")
+
+
+def check_comparable(state: StudyState, runs: list[str]) -> None:
+    """Refuse a verdict that compares runs of different budgets, hardware or protocols."""
+    for name in runs[1:]:
+        if state.runs[name].comparability != state.runs[runs[0]].comparability:
+            raise Unlawful(
+                f"{name} was made at another budget, on other hardware or by another protocol than {runs[0]}, "
+                "so the two are never compared."
+            )

@@ -4,10 +4,11 @@ from typing import Any
 
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
 from overnight.records.contract import Contract, ContractLock
 from overnight.records.curriculum import CurriculumCandidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.entry import Created, Entry, Note, Validation
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.job import Exit, Job
@@ -22,12 +23,14 @@ from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
 from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
+from overnight.records.transfer import Transfer
 from overnight.study.state import StudyState
 
 STORED: dict[str, Any] = {
     kind.SCHEMA: kind
     for kind in (
         Approval,
+        Calibration,
         Candidate,
         Contract,
         ContractLock,
@@ -56,6 +59,8 @@ STORED: dict[str, Any] = {
         Space,
         StoodStill,
         StudyState,
+        Turn,
+        Transfer,
         Validation,
         Verification,
         View,
