@@ -19,6 +19,7 @@ from overnight.candidate.copy import Found, read_copy
 from overnight.candidate.tree import ABSENT, GITLINK, Store
 from overnight.contract import trainers
 from overnight.contract.read import Reading
+from overnight.decide.simplicity import balance
 from overnight.errors import LedgerDamaged, Refused, UserError, did_you_mean
 from overnight.gate.admit import admit, rules_digest
 from overnight.gate.case import Admission, Opening
@@ -187,13 +188,14 @@ def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, h
     decode(Proposal, encode(proposal), where="proposal")  # whoever made it: an idea that no record takes is none
     base = study.state.tip
     on = Ground(study.state.next_candidate(), base, digest(how.contract), study.machine.now(), how.plant)
-    candidate = replace(build(store, proposal, tree, on=on), idea=_idea(study, store, tree, how.contract))
+    diff = store.diff(store.tree_of(base), tree).decode(errors="replace")
+    idea = _idea(study, store, tree, how.contract)
+    candidate = replace(build(store, proposal, tree, on=on), idea=idea, lines=balance(diff))
     study.append(how.actor, candidate)
     store.move_ref(study.at.ref("candidates", candidate.id), candidate.commit, old=None)
     folder = study.at.candidate(candidate.id)
     make_folder(study.machine, folder)
     write_file(study.machine, folder / "candidate.json", dumps(candidate))
-    diff = store.diff(store.tree_of(base), tree).decode(errors="replace")
     write_file(study.machine, folder / "change.diff", lines(diff).encode())
     return candidate
 

@@ -123,7 +123,7 @@ def _check(bench: Bench, run: Run) -> None:
     commit = bench.store.ref(study.at.ref("candidates", one.id))
     if commit != one.commit or bench.store.tree_of(one.commit) != run.tree or one.tree != run.tree:
         says.append(f"The store has another tree under {one.id} than the ledger.")
-    if run.contract != digest(bench.contract) or run.command != bench.contract.baseline.command:
+    if run.contract != digest(bench.whole) or run.command != bench.contract.baseline.command:
         says.append(f"{run.id} ran under other terms than the contract has now.")
     if study.state.runs[run.id].outcome is not Outcome.COMPLETED:
         says.append(f"{run.id} was not completed, so there is nothing to compare with.")

@@ -122,6 +122,28 @@ def begin_repository(machine: Machine, place: Place, stated: Stated) -> Begun:
     return _create(machine, at, store, tree, text, (*notes, *why, *_uncommitted_note(source)))
 
 
+def begin_single_file(machine: Machine, place: Place, stated: Stated, *, seconds: int) -> Begun:
+    """Draft a study of a repository with one file to change, as `scaffold` writes it. Nothing stays unknown."""
+    project = check_project(place.project)
+    source = user_commit(machine, project)
+    if source is None:
+        raise UserError(str(project), "is not a git repository", hint="`overnight new single-file` makes one")
+    at = _at(place, stated.env or "")
+    if at.contract.exists() and _has_entries(machine, at):
+        return _again(machine, at, stated)
+    facts, notes = _with_an_end(*env_facts(machine, stated.env or ""))
+    store = Store(machine, at.task.root.store)
+    lay_out(machine, at)
+    store.create(object_format=source.object_format)
+    tree = store.adopt_tree(source.objects, source.commit)
+    tier, why = drafted()
+    ground = Ground(at.task.name, tree, source.commit, tier=tier)
+    text = draft.for_single_file(stated, facts, ground, seconds=seconds)
+    if not at.program.exists():  # one page of direction: whoever edits it in the repository steers the night
+        at.program.symlink_to(os.path.relpath(project / at.program.name, at.folder))
+    return _create(machine, at, store, tree, text, (*notes, *why))
+
+
 def env_facts(machine: Machine, env: str) -> tuple[EnvFacts, tuple[str, ...]]:
     """Ask the installed packages about an environment, in a process of its own."""
     try:

@@ -30,10 +30,17 @@ _FIRST = 2
 def is_due(state: StudyState, contract: Contract) -> bool:
     """Whether the study is to be calibrated: never under these terms, or its budget was changed since."""
     found, budget = calibration_of(state, contract), contract.budget
+    if contract.evaluation.policy == "greedy":
+        return False
     if found is None:
         return True
     changed = (found.max_runs, found.max_wall_hours) != (budget.max_runs, budget.max_wall_hours)
     return changed and not state.attempt_is_open()
+
+
+def root(state: StudyState) -> str:
+    """What the race begins with: the incumbent; on a higher rung of the ladder, the tip, which is run again there."""
+    return state.stack[-1] if state.rung and state.stack else incumbent(state)
 
 
 def wanted(bench: Bench) -> Iterator[Wanted]:
@@ -45,7 +52,7 @@ def wanted(bench: Bench) -> Iterator[Wanted]:
     needed = planned(state, contract, bench.slots).rule.baseline_seeds
     if not any(has_result(run) for _, run in have.values()):
         needed = min(needed, max(bench.slots, _FIRST))
-    yield from (Wanted(incumbent(state), "screen", reign, number) for number in range(needed) if number not in have)
+    yield from (Wanted(root(state), "screen", reign, number) for number in range(needed) if number not in have)
 
 
 def calibrated(bench: Bench) -> Calibration | None:
@@ -81,7 +88,7 @@ def _frozen(bench: Bench, seeds: int) -> StudyPlan:
 
 def _runs(state: StudyState, contract: Contract) -> dict[int, tuple[str, RunState]]:
     """The runs of what the study starts from, by the number of their seed, without those that were lost."""
-    arm, key, reign = incumbent(state), contract.comparability(), len(state.incumbents)
+    arm, key, reign = root(state), contract.comparability(), len(state.incumbents)
     return {
         run.number: (name, run)
         for name, run in state.runs.items()

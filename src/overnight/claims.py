@@ -39,12 +39,13 @@ def claims(state: StudyState, entries: Sequence[RawEntry], contract: Contract) -
     decided = [entry["data"] for entry in entries if entry["kind"] == "decided"]
     for data in reversed([one for one in decided if one["verdict"] == Verdict.CERTIFIED]):
         found = _certification(state, contract, data)
+        budget = contract.at(state.runs[data["evidence"][0]].rung).budget
         yield Claim(
             candidate=data["candidate"],
             stack=stack(state, data["candidate"]),
             runs=tuple(data["evidence"]),
             found=found,
-            sentence=f"{found.claim(contract.budget)} {promise(contract.evaluation.max_false_claims)}",
+            sentence=f"{found.claim(budget)} {promise(contract.evaluation.max_false_claims)}",
             decision=data,
         )
 

@@ -64,7 +64,7 @@ def gather(machine: Machine, at: StudyFolder, candidate: str | None) -> Dossier:
     return Dossier(
         candidate=decision["candidate"],
         metric=papers.contract.metric,
-        comparability=papers.contract.comparability(),
+        comparability=papers.contract.at(_rung(papers, named)).comparability(),
         metric_digests=_metric_digests(papers),
         allowed=decision.get("error_spent") or papers.contract.evaluation.max_false_claims,
         claimed=(decision["gain"], decision["gain_low"], decision["gain_high"]),
@@ -79,6 +79,11 @@ def gather(machine: Machine, at: StudyFolder, candidate: str | None) -> Dossier:
         recomputed=_again(papers, decision, {run.id: run for run in runs}),
         first_audit=_first_audit(papers, decision),
     )
+
+
+def _rung(papers: _Papers, named: tuple[str, ...]) -> int:
+    """The rung of the ladder of budgets that a claim's runs were on."""
+    return next((papers.state.runs[name].rung for name in named if name in papers.state.runs), 0)
 
 
 def _read(machine: Machine, at: StudyFolder) -> _Papers:
@@ -195,7 +200,7 @@ def _derivation(
 
     def derive(run: AuditedRun) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         phase: Phase = "confirm" if run.phase == "confirm" else "screen"
-        how = papers.contract.evaluation
+        how = papers.contract.at(papers.state.runs[run.id].rung).evaluation
         count = how.confirm_episodes if phase == "confirm" else how.screen_episodes
         first = seeds.episodes(phase, run.round, count)
         return seeds.train(phase, run.round, run.number), first, seeds.other_episodes(phase, run.id, count)

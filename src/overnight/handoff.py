@@ -45,7 +45,7 @@ def hand_off(machine: Machine, at: StudyFolder, why: str, *, program: str, repor
         machine.unlink(str(at.pulse))
     facts = None
     if report:
-        with suppress(UserError):  # nothing was trained yet
+        with suppress(OvernightError, OSError):  # nothing was trained yet, or a full disk: this matters more
             facts = write_report(machine, at, program=program)
     _write_page(machine, at, Ending(why, command, facts))
     return Ending(why, command, facts)

@@ -27,10 +27,12 @@ from overnight.attempts import (
 from overnight.audit import audit
 from overnight.claims import incumbent
 from overnight.decide.certify import Certification
+from overnight.decide.greedy import judge_greedily
 from overnight.decide.plan import StudyPlan
 from overnight.decide.race import Race, Want
 from overnight.decide.screened import Screened
 from overnight.decide.telling import decimals, told
+from overnight.racing import has_result
 from overnight.records.decision import Decision, LoopDecision, Verdict
 from overnight.records.lifecycle import State
 from overnight.records.text import sentence
@@ -47,6 +49,9 @@ def race_of(bench: Bench) -> Race | None:
 
 def wanted(bench: Bench, *, certifying: bool) -> Iterator[Wanted]:
     """The runs that the next verdict needs, first things first; the arms of a comparison are interleaved."""
+    if bench.contract.evaluation.policy == "greedy":
+        yield from _greedy_runs(bench)
+        return
     state, race = bench.study.state, race_of(bench)
     plan = bench.follower.plan
     if race is None or plan is None:
@@ -120,6 +125,8 @@ def _missing(bench: Bench, wants: Iterator[Wanted]) -> Iterator[Wanted]:
 
 def verdict(bench: Bench) -> Decision | None:
     """The verdict that the evidence allows now, or None when it allows none yet."""
+    if bench.contract.evaluation.policy == "greedy":
+        return _greedy(bench)
     race = race_of(bench)
     plan = bench.follower.plan
     if race is None or plan is None:
@@ -160,6 +167,26 @@ def tip(bench: Bench) -> str:
     """The candidate whose tree is the tip."""
     state = bench.study.state
     return state.stack[-1] if state.stack else incumbent(state)
+
+
+# The greedy rule, for comparison: one run of the candidate against one run of the tip, on the same seed
+
+
+def _greedy_runs(bench: Bench) -> Iterator[Wanted]:
+    focus = in_focus(bench)
+    arms = (tip(bench), focus.id) if focus is not None else ()
+    yield from _missing(bench, (Wanted(one, "screen", 0, 0) for one in arms))
+
+
+def _greedy(bench: Bench) -> Decision | None:
+    focus = in_focus(bench)
+    if focus is None or focus.state not in (State.COMPLETED, State.DEBUG):
+        return None
+    ours, tips = (results(bench, name, "screen", 0).get(0) for name in (focus.id, tip(bench)))
+    if ours is None or tips is None or not has_result(ours[1]) or not has_result(tips[1]):
+        return None
+    runs = (ours[0], tips[0])
+    return judge_greedily(bench.contract.metric, ours[1].score, tips[1].score, candidate=focus.id, runs=runs)
 
 
 # The race

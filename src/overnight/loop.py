@@ -29,6 +29,7 @@ from overnight.contract import trainers
 from overnight.errors import Refused, UserError
 from overnight.forecast import run_seconds
 from overnight.intake import carry_over, hear_inbox, take_up
+from overnight.ladder import climb
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
 from overnight.records.decision import Decision, LoopDecision, Turn, Verdict
@@ -181,7 +182,7 @@ def _draft_baseline(bench: Bench) -> None:
         hypothesis="The baseline as it is.",
         predicted_effect="This is what everything else is compared with.",
     )
-    how = Drafting(bench.contract, Actor.ENGINE)
+    how = Drafting(bench.whole, Actor.ENGINE)
     draft_candidate(study, bench.store, proposal, study.state.tree, how)
 
 
@@ -200,7 +201,7 @@ def _propose(one: Night) -> bool:
     if one.over:
         return False
     bench = one.bench
-    if _hear_people(bench):
+    if _hear_people(bench) or climb(bench):
         return True
     answer = one.proposer.ask(view_of(bench))
     if isinstance(answer, Exhausted):

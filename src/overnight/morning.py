@@ -24,11 +24,14 @@ from overnight.evaluate.measure import measure_reference, record
 from overnight.evaluate.seeds import Seeds
 from overnight.ports import Machine
 from overnight.records.contract import Contract, Plant
+from overnight.records.proposal import Proposal
 from overnight.report import facts as told
 from overnight.report.exports import results_tsv
 from overnight.report.html import render_html
+from overnight.report.journal import Experiment, experiments, render_journal
 from overnight.report.markdown import render_markdown
 from overnight.report.png import encode_png
+from overnight.report.score_graph import score_graph
 from overnight.shortfall import shortfall
 from overnight.study.artifacts import read_bytes
 from overnight.study.durable import make_folder, write_file
@@ -53,7 +56,8 @@ class Morning:
         *,
         program: str = "overnight",
     ) -> None:
-        self.machine, self.at, self.state, self.contract, self.seeds = machine, at, state, contract, seeds
+        self.machine, self.at, self.state, self.seeds = machine, at, state, seeds
+        self.whole, self.contract = contract, contract.at(state.rung)
         self.program = program
         """How the command is called where the next commands will be pasted."""
         self.entries: list[RawEntry] = []
@@ -66,6 +70,12 @@ class Morning:
         write_file(self.machine, self.at.report_text, render_markdown(found).encode())
         write_file(self.machine, self.at.report_page, render_html(found).encode())
         write_file(self.machine, self.at.results, results_tsv(found).encode())
+        experiments = tuple(self._experiments())
+        write_file(self.machine, self.at.journal, render_journal(found, experiments).encode())
+        if any(one.score is not None for one in experiments):
+            write_file(self.machine, self.at.score_graph, score_graph(experiments))
+        if self.contract.scope.preset == "single-file":  # where whoever reads such a repository looks for it
+            write_file(self.machine, self.at.task.root.project / self.at.results.name, results_tsv(found).encode())
         return found
 
     def facts(self) -> told.Facts:
@@ -84,7 +94,7 @@ class Morning:
                 direction=contract.metric.direction,
                 solved=contract.metric.solved,
             ),
-            budget=f"Each run trained for {contract.budget.stop_amount:,.0f} {unit}{counted}.",
+            budget=self._budget(f"{unit}{counted}"),
             hardware=f"{contract.hardware.device}, {contract.hardware.cores_per_run} core a run.",
             isolation=self._isolation(),
             baseline=self._baseline(),
@@ -102,6 +112,21 @@ class Morning:
             error=self._error(),
             behaviour=self._behaviour(),
         )
+
+    def _experiments(self) -> Iterator[Experiment]:
+        """The baseline and every decided candidate, in the order in which they were decided."""
+        yield from experiments(self.state, self.whole, self.entries, self._proposal)
+
+    def _proposal(self, one: CandidateState) -> Proposal:
+        return drafted(self.machine, self.at, one).proposal
+
+    def _budget(self, unit: str) -> str:
+        budget, rung = self.whole.budget, self.state.rung
+        if rung:
+            return (
+                f"Runs began with {budget.amount(0):,.0f} and trained for {budget.amount(rung):,.0f} {unit} at the end."
+            )
+        return f"Each run trained for {budget.amount(0):,.0f} {unit}."
 
     def _isolation(self) -> str:
         """Every tier that a run or a measurement of the ledger was held at."""

@@ -52,7 +52,7 @@ def _draft(bench: Bench, plant: Plant) -> None:
         predicted_effect="The judge is not taken in.",
     )
     tree = study.state.tree if plant == "placebo" else _patched(bench)
-    how = Drafting(bench.contract, Actor.ENGINE, plant)
+    how = Drafting(bench.whole, Actor.ENGINE, plant)
     candidate = draft_candidate(study, bench.store, proposal, tree, how)
     reasons = admit_candidate(study, bench.store, candidate.id)
     bench.say(f"{candidate.id}  planted {plant}" + (f" refused: {reasons[0].says}" if reasons else ""))

@@ -73,7 +73,7 @@ class Follower:
         elif self.found is None:
             return
         elif one.kind == "entered":
-            self.found.tell(Entered(one.about))
+            self.found.tell(Entered(one.about, simpler=state.candidates[one.about].lines < 0))
         elif one.kind == "left":
             self.found.tell(Left(one.about))
         else:

@@ -22,6 +22,8 @@ _GO_ON = "`overnight extend`, then `overnight start`"
 
 def shortfall(state: StudyState, contract: Contract, decided: Sequence[Data]) -> Shortfall:
     """Why nothing is claimed, from the verdicts of the ledger in their order."""
+    if contract.evaluation.policy == "greedy":
+        return _greedy(state)
     follower = Follower()
     race = follower.race(state, contract)
     attempts = [data for data in decided if _is_attempt(state, data)]
@@ -35,6 +37,14 @@ def shortfall(state: StudyState, contract: Contract, decided: Sequence[Data]) ->
         because=f"No improvement was found: of {ideas}, none was better than the baseline on the tuning seeds.",
         would_decide="More candidates, or a longer night, may find one.",
         ruled_out=_ruled_out(race) if race is not None and tried else None,
+    )
+
+
+def _greedy(state: StudyState) -> Shortfall:
+    kept = f"{len(state.stack)} of {len(state.ideas())} candidates were kept"
+    return Shortfall(
+        because=f"This study ran under the greedy rule, for comparison: {kept}, each on one run against one run.",
+        would_decide="The rule certifies nothing; `overnight new` with `--policy certify` makes a study that can.",
     )
 
 

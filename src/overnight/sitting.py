@@ -19,6 +19,7 @@ from overnight.errors import Refused, UserError
 from overnight.evaluate.seeds import Seeds, load_key
 from overnight.loop import ASKED, Night, night
 from overnight.ports import Launcher, Machine, Proposer
+from overnight.propose.careful import Careful
 from overnight.records.contract import Contract
 from overnight.records.entry import Note
 from overnight.records.lifecycle import Actor
@@ -96,7 +97,8 @@ def sit(one: Sitting) -> str:
         spent = study.state.wall_seconds / bench.slots
         deadline = one.machine.running() + contract.budget.max_wall_hours * 3600 - spent
         with one.proposing(bench) as proposer:
-            sitting = Night(bench, proposer, deadline, vigil.finishing, heed=vigil.look)
+            careful = Careful(proposer, one.machine, vigil.note)
+            sitting = Night(bench, careful, deadline, vigil.finishing, heed=vigil.look)
             sitting.only_calibrates = one.only_calibrates
             over = night(sitting)
         return vigil.why if over == ASKED else over
@@ -141,8 +143,12 @@ class Vigil:
         if direction != self._direction:
             self._direction = direction
             says = f"The direction in {self.study.at.program.name} was edited; the next idea is asked for under it."
-            self.study.append(Actor.ENGINE, Note(says=sentence(says)))
-            self.told.say(says)
+            self.note(says)
+
+    def note(self, says: str) -> None:
+        """Write down something that changes no state, and tell it."""
+        self.study.append(Actor.ENGINE, Note(says=sentence(says)))
+        self.told.say(says)
 
     def _note_standstill(self, seconds: float) -> None:
         until = datetime.fromtimestamp(self.study.machine.now(), UTC).isoformat(timespec="seconds")

@@ -186,7 +186,7 @@ def _try(journey: Journey, setting: Setting, arm: str, number: int) -> None:
         round=0,
         number=number,
         train_seed=bench.seeds.train("dev", 0, number),
-        contract=digest(bench.contract),
+        contract=digest(bench.whole),
         comparability=bench.contract.comparability(),
     )
     folder = at / f"{arm}-{number + 1}"

@@ -86,6 +86,20 @@ class Bench:
     """The idea of each candidate, read from the ledger once: it never changes."""
     params: dict[str, Mapping[str, Scalar]] = field(default_factory=dict)
     """The parameters of each tree, read from the store once."""
+    held_back: str = ""
+    """The tip that was last found not to be learning: the ladder waits for another one."""
+
+    whole: Contract = field(init=False)
+    """The contract as it was approved; `contract` is that on the present rung of its ladder."""
+
+    def __post_init__(self) -> None:
+        """Stand on the rung that the ledger says."""
+        self.whole = self.contract
+        self.stand()
+
+    def stand(self) -> None:
+        """Go by the terms of the rung on which the study stands."""
+        self.contract = self.whole.at(self.study.state.rung)
 
     def watch(self, name: str, folder: Path, slot: int | None) -> None:
         """Count a run among those that are going."""
@@ -265,7 +279,7 @@ class Spent(Exception):
 
 def episode_seeds(one: Bench, run: RunState) -> tuple[int, ...]:
     """The hidden seeds of the episodes on which a run is measured."""
-    how, phase = one.contract.evaluation, _phase(run.phase)
+    how, phase = one.whole.at(run.rung).evaluation, _phase(run.phase)
     return one.seeds.episodes(phase, run.round, how.screen_episodes if phase == "screen" else how.confirm_episodes)
 
 
@@ -313,8 +327,9 @@ def begin(one: Bench, want: Wanted) -> None:
         round=want.round,
         number=want.number,
         train_seed=seed,
-        contract=digest(one.contract),
+        contract=digest(one.whole),
         comparability=one.contract.comparability(),
+        rung=study.state.rung,
     )
     folder, slot = study.at.runs / name, one.free_slot()
     prepared = lay_out(one, run, folder)
@@ -330,7 +345,7 @@ def lay_out(one: Bench, run: Run, folder: Path) -> Prepared:
 
 
 def _order(one: Bench, run: Run) -> RunOrder:
-    budget, hardware = one.contract.budget, one.contract.hardware
+    budget, hardware = one.whole.at(run.rung).budget, one.contract.hardware
     params = params_of(one.store, run.tree) if one.contract.scope.preset == "params" else {}
     cache = one.study.at.task.root.cache
     return RunOrder(

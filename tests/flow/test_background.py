@@ -78,6 +78,8 @@ def test_two_starts_make_one_night_that_can_be_watched_and_that_stop_ends_withou
     assert second.returncode == 0
     assert json.loads(second.stdout)["already_running"] is True and json.loads(second.stdout)["pid"] == pid
     assert overnight("start", "--detach", "--json", cwd=scene.project).returncode == 0
+    third = overnight("start", "CartPole-v1", "--yes", "--json", cwd=scene.project)
+    assert third.returncode == 0 and json.loads(third.stdout)["already_running"] is True, third.stderr
     found = night_of(MACHINE, scene.at)
     assert found is not None and found.pid == pid, "the first night goes on"
     assert len(scene.entries("entered")) == 1
@@ -142,14 +144,19 @@ def test_runs_that_a_killed_engine_left_alone_are_named_by_status_and_ended_by_s
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.feature("H81")
 def test_the_view_lives_in_a_real_terminal_obeys_its_keys_and_survives_a_resize(scene: Scene, tmp_path: Path) -> None:
     tmux = Tmux(tmp_path)
     pid = detach(scene)
     words = f"{sys.executable} -m overnight.cli.main live --dir {scene.project}"
     try:
-        tmux("new-session", "-d", "-x", "100", "-y", "24", f"{words}; echo left with $?; sleep 60")
+        tmux("new-session", "-d", "-x", "100", "-y", "24", f"{words}; echo left with $?; {words}; echo gone; sleep 60")
         tmux.shows(f"running, pid {pid}")
         tmux.shows("[q] leave")
+        tmux("send-keys", "-t", "0", "q")
+        tmux.shows("left with 0")
+        tmux.shows("[q] leave")
+        assert lives(pid), "leaving the view leaves the night alone"
         tmux.shows("c-0001")
         for width, height in ((40, 8), (160, 50), (20, 4), (90, 20)):
             tmux("resize-window", "-t", "0", "-x", str(width), "-y", str(height))
@@ -167,7 +174,7 @@ def test_the_view_lives_in_a_real_terminal_obeys_its_keys_and_survives_a_resize(
         tmux("send-keys", "-t", "0", "k")
         tmux.shows("was asked to stop")
         tmux("send-keys", "-t", "0", "q")
-        tmux.shows("left with 0")
+        tmux.shows("gone")
         wait_for(lambda: not lives(pid), 120)
     finally:
         tmux("kill-server")

@@ -20,6 +20,7 @@ from overnight.records.entry import PAYLOADS, Created, Entry, Kind, Note, Valida
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.handed import Handed, Heard
 from overnight.records.job import Exit, Job
+from overnight.records.ladder import Promoted
 from overnight.records.metric import MetricSpec
 from overnight.records.order import RunOrder
 from overnight.records.probe import RandomizationProbe
@@ -167,6 +168,13 @@ SPACE: Plain = {
 }
 
 SAMPLES: dict[type[Versioned], Plain] = {
+    Promoted: {
+        "rung": 1,
+        "candidate": "c-0002",
+        "because": "The tip is clearly learning.",
+        "learning_gain": 12.5,
+        "evidence": ["r-0001"],
+    },
     StoodStill: {"seconds": 312.5, "until": "2026-11-15T02:10:00+00:00"},
     HandedOff: {"because": "The stop rule fired: 40 candidates were tried.", "next": "overnight report"},
     Approval: {

@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sitting": NOUNS | {"ports", "study", "admission", "loop", "trials", "room"} | STAGES,
     "handoff": NOUNS | {"ports", "study", "admission", "signatures", "resume", "morning"} | STAGES,
     "judge": NOUNS | {"study", "trials", "audit", "claims", "racing", "attempts", "calibrating"} | STAGES,
+    "ladder": NOUNS | {"study", "trials", "claims"} | STAGES,
     "loop": NOUNS
     | {
         "ports",
@@ -70,6 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "forecast",
         "verifying",
         "intake",
+        "ladder",
     }
     | STAGES,
     "morning": NOUNS | {"ports", "study", "admission", "claims", "shortfall"} | STAGES,

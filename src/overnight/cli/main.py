@@ -27,6 +27,7 @@ VERBS: dict[str, Verb] = {
     "contract": Verb("Before", "contract", "Show the terms of the study, or check what is missing in them."),
     "approve": Verb("Before", "approve", "Read the terms on one screen and approve them, all eight or some by name."),
     "plan": Verb("Before", "plan", "Say what fits into the budget, how small a gain can be shown, and when it ends."),
+    "new": Verb("Before", "new", "Make a repository with one file to change, and draft a study of it."),
     "start": Verb("Tonight", "start", "Enter the loop. Refuses until everything is approved."),
     "run": Verb("Tonight", "start", "The same as `start`.", hidden=True),
     "loop": Verb("Tonight", "start", "The same as `start`.", hidden=True),

@@ -120,11 +120,14 @@ def start(
 
 
 def _draft(folder: Path, stated: "Stated", *, yes: bool) -> None:
+    from overnight.background import night_of
     from overnight.begin import Place, begin_env
     from overnight.cli.approve import approve_unattended
     from overnight.machine import RealMachine
 
     begun = begin_env(RealMachine(), Place(folder.resolve()), stated)
+    if night_of(RealMachine(), begun.at) is not None:
+        return  # the same command again: the night that it began goes on, and is told about below
     for note in begun.notes:
         say(note)
     if yes:
@@ -300,7 +303,7 @@ def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:
     budget = contract.budget
     again = f", {len(study.state.runs)} runs are in the ledger" if study.state.runs else ""
     yield (
-        f"{study.at.task.name}/{study.at.name}: {contract.task.env.id}, {budget.stop_amount:,.0f} "
+        f"{study.at.task.name}/{study.at.name}: {contract.task.env.id}, {budget.amount(study.state.rung):,.0f} "
         f"{budget.stop_unit.replace('_', ' ')} a run, {slots} at a time, {budget.max_wall_hours:g} h{again}."
     )
     yield f"Isolation {tier_for('T1')}. Baseline: {contract.baseline.source}"

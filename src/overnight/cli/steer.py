@@ -30,11 +30,12 @@ def steer(
     from overnight.study.durable import write_file
 
     machine, at = active(folder)
+    page = at.program.resolve()  # a link to the repository's own page stays one
     said = line(words, 2000).strip()
     if not said:
         raise UserError("overnight steer", "was given no words")
-    text = (machine.read(str(at.program)) or b"").decode(errors="replace").rstrip("\n")
-    write_file(machine, at.program, f"{text}\n\n- {time.strftime('%Y-%m-%d %H:%M')}: {said}\n".encode())
+    text = (machine.read(str(page)) or b"").decode(errors="replace").rstrip("\n")
+    write_file(machine, page, f"{text}\n\n- {time.strftime('%Y-%m-%d %H:%M')}: {said}\n".encode())
     running = night_of(machine, at) is not None
     when = "the night hears it before its next idea" if running else "the next night hears it"
-    data({"program": str(at.program), "running": running}, f"{at.program}: {when}.", as_json=as_json)
+    data({"program": str(page), "running": running}, f"{page}: {when}.", as_json=as_json)

@@ -42,6 +42,7 @@ class Stated:
     trainer: str | None = None
     recipe: bool = False
     agent: str | None = None
+    policy: str = "certify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,43 @@ def for_repository(stated: Stated, facts: EnvFacts, ground: Ground) -> str:
         Clause.EXPERIMENTS: _experiments([UNKNOWN], ["human"], stated),
     }
     return render(sections, ground.evidence)
+
+
+def for_single_file(stated: Stated, facts: EnvFacts, ground: Ground, *, seconds: int) -> str:
+    """Draft for a repository with one file to change, complete: everything is known about what we wrote ourselves."""
+    greedy = stated.policy == "greedy"
+    budget = _budget("wall_seconds", seconds, stated.hours if stated.hours is not None else 8.0)
+    evaluation = {**_evaluation(ground), "screen_episodes": 100}
+    sections: Sections = {
+        Clause.TASK: {
+            "name": ground.task,
+            "mission": stated.mission or f"Raise the mean return on {stated.env} after {seconds} s of training.",
+            "constraints": ["One file changes, train.py; no package is added."],
+            "non_goals": ["Anything beyond this environment: other tasks, real hardware, safety."],
+            "env": _env(stated.env, facts),
+        },
+        Clause.METRIC: _metric("episode_return", facts),
+        Clause.SCOPE: {
+            "preset": "single-file",
+            "paths": ["train.py"],
+            "keys": [],
+            "protected": ["evaluate.py", "program.md"],
+            "max_files": 1,
+            "max_changed_bytes": 60_000,
+        },
+        Clause.BUDGET: {**budget, "run_wall_seconds": max(round(seconds * 5 / 3), seconds + 120)},
+        Clause.HARDWARE: _hardware(),
+        Clause.BASELINE: {
+            "trainer": "repository",
+            "command": ["python", "train.py"],
+            "tree": ground.tree,
+            "source": "The repository as it was written: CleanRL's settings of PPO, in one file.",
+            "source_commit": ground.commit,
+        },
+        Clause.EVALUATION: evaluation | ({"screen_train_seeds": 1, "policy": "greedy"} if greedy else {}),
+        Clause.EXPERIMENTS: _experiments(["code", "hyperparameter", "algorithm", "network"], ["human"], stated),
+    }
+    return render(sections, ())
 
 
 def render(sections: Sections, evidence: tuple[str, ...]) -> str:

@@ -51,7 +51,7 @@ def _cost(contract: Contract) -> str:
     return (
         f"At most {budget.max_runs:,} training runs of {budget.stop_amount:,.0f} {unit}{counted} "
         f"(never over {budget.run_wall_seconds:,.0f} s each), {_hours(contract)} in all, "
-        f"{budget.disk_gigabytes:g} GB of disk.{money}"
+        f"{budget.disk_gigabytes:g} GB of disk.{money}{_ladder(contract)}"
     )
 
 
@@ -77,6 +77,13 @@ def _agent(contract: Contract) -> str:
     )
 
 
+def _ladder(contract: Contract) -> str:
+    ladder = contract.budget.ladder
+    if not ladder:
+        return ""
+    return f" Runs begin with {ladder[0].amount:,.0f}, and get more only when the tip is clearly learning."
+
+
 def _where(contract: Contract) -> str:
     hardware, may = contract.hardware, contract.experiments.permissions
     network = "with" if may.network else "without"
@@ -93,6 +100,8 @@ def _baseline(contract: Contract) -> str:
 
 def _proof(contract: Contract) -> str:
     how = contract.evaluation
+    if how.policy == "greedy":
+        return "Nothing: the greedy rule keeps whatever beat the tip in one run, and is there for comparison only."
     most = "" if how.confirm_train_seeds is None else f", {how.confirm_train_seeds} at most"
     return (
         f"A gain is claimed only if it holds on fresh train seeds, as many of the baseline as of the candidate{most}, "

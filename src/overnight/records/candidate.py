@@ -48,6 +48,8 @@ class Candidate:
     """Digest of the list of changes, which the two trees give again at any time."""
     contract: Digest
     """The contract under which it was drafted."""
+    lines: int = 0
+    """Lines of code that it adds, less those that it takes away; below 0 it is the simpler one where none is better."""
     plant: Plant | None = None
     """What it tests when the engine planted it; null for every idea that is meant."""
     idea: Digest | None = None

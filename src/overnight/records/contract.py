@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from overnight.records.agent import Agent
 from overnight.records.codec import Misfit, digest
 from overnight.records.env import EnvSpec
+from overnight.records.ladder import Rung
 from overnight.records.limits import Above, AtLeast, AtMost, Digest, Items, Length, Name, ObjectId, Sentence, Slug
 from overnight.records.metric import MetricSpec
 from overnight.records.tier import Tier
@@ -120,9 +121,23 @@ class Budget:
     """What coding agents may read and write; 0 means that none is used."""
     metered: bool = False
     """Whether a broker holds the training environments and counts their steps, instead of believing the trainer."""
+    ladder: Annotated[tuple[Rung, ...], Items(0, 20)] = ()
+    """Smaller budgets that runs begin with, rising to `stop_amount`; empty for one budget all along."""
+
+    def amount(self, rung: int) -> float:
+        """How much of the unit one run gets on a rung."""
+        return self.ladder[min(rung, len(self.ladder) - 1)].amount if self.ladder else self.stop_amount
+
+    def on(self, rung: int) -> "Budget":
+        """The budget as it is on one rung, without the ladder."""
+        return replace(self, stop_amount=self.amount(rung), ladder=())
 
     def __post_init__(self) -> None:
-        """Refuse a wall-clock budget that the hard limit would cut short, and a broker with nothing to count."""
+        """Refuse a wall-clock budget that the hard limit cuts, a broker with nothing to count, and a broken ladder."""
+        amounts = [rung.amount for rung in self.ladder]
+        if amounts and (amounts != sorted(set(amounts)) or amounts[-1] != self.stop_amount):
+            told = ", ".join(f"{amount:g}" for amount in amounts)
+            raise Misfit(("ladder",), f"has the amounts {told}, but they must rise to {self.stop_amount:g}")
         if self.metered and self.stop_unit != "env_steps":
             raise Misfit(
                 ("metered",), f"is true, but a run is limited in {self.stop_unit}, and a broker counts env_steps"
@@ -192,6 +207,8 @@ class Evaluation:
     """Whether a policy must play an episode twice in the same way; false for policies that draw random numbers."""
     min_tier: Tier = "T1"
     """The weakest isolation under which a result counts."""
+    policy: Literal["certify", "greedy"] = "certify"
+    """How the tip moves: `greedy` keeps whatever beat it in one run, certifies nothing, and is there for comparison."""
 
 
 Kind = Literal["hyperparameter", "algorithm", "network", "reward", "curriculum", "randomization", "environment", "code"]
@@ -307,11 +324,18 @@ class Contract:
         return self.scope.preset != "params" or self.baseline.trainer != "built-in"
 
     def comparability(self) -> str:
-        """The key that two results must share before they may be compared."""
+        """The key that two results must share before they may be compared; with a ladder, see `at` first."""
         budget = self.budget
         return digest(
             (budget.stop_unit, budget.stop_amount, budget.metered, self.hardware, self.evaluation, self.task.env)
         )
+
+    def at(self, rung: int) -> "Contract":
+        """The terms as they are on one rung of the ladder: its amount, its episodes, and no ladder."""
+        if not self.budget.ladder:
+            return self
+        episodes = self.budget.ladder[min(rung, len(self.budget.ladder) - 1)].episodes
+        return replace(self, budget=self.budget.on(rung), evaluation=replace(self.evaluation, screen_episodes=episodes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
 from overnight.records.decision import Decision, Turn
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.ladder import Promoted
 from overnight.records.lifecycle import Actor
 from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.refusal import Refusal
@@ -36,6 +37,7 @@ class Kind(StrEnum):
     DECIDED = "decided"
     ASKED = "asked"
     ANSWERED = "answered"
+    PROMOTED = "promoted"
     STOOD_STILL = "stood_still"
     HANDED_OFF = "handed_off"
     TURNED = "turned"
@@ -104,6 +106,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.DECIDED: Decision,
     Kind.ASKED: Asked,
     Kind.ANSWERED: Answered,
+    Kind.PROMOTED: Promoted,
     Kind.STOOD_STILL: StoodStill,
     Kind.HANDED_OFF: HandedOff,
     Kind.TURNED: Turn,
@@ -129,6 +132,7 @@ Payload = (
     | Decision
     | Asked
     | Answered
+    | Promoted
     | StoodStill
     | HandedOff
     | Turn

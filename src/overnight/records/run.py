@@ -53,6 +53,8 @@ class Run:
     """The contract in force at launch."""
     comparability: Digest
     """Budget, hardware, protocol and referee: results with other keys are never compared."""
+    rung: Annotated[int, AtLeast(0)] = 0
+    """Which rung of the ladder of budgets it is run on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

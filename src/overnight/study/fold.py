@@ -25,7 +25,7 @@ from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
-from overnight.study.sittings import fold_handoff, fold_standstill, go_on
+from overnight.study.sittings import check_one_rung, fold_handoff, fold_promotion, fold_standstill, go_on
 from overnight.study.state import (
     AskState,
     CandidateState,
@@ -212,6 +212,7 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
         base=data["base"],
         commit=text(data["commit"]),
         tree=text(data["tree"]),
+        lines=int(data.get("lines", 0)),
         plant="" if plant is None else text(plant),
         proposer=text(data["proposal"].get("proposer", "")),
         parents=[text(one) for one in data["proposal"].get("parents", ())],
@@ -265,6 +266,8 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
     if not settled:
         check_step(one.state, State.LAUNCHED, actor)
     check_tree(one, data)
+    if data.get("rung", 0) != state.rung:
+        raise Unlawful(f"{run} may not start: it is for rung {data.get('rung', 0)}, and the study is on {state.rung}.")
     if run != state.next_run():
         raise Unlawful(f"The next run is {state.next_run()}, not {run}.")
     calibrates = one.id == state.baseline and data["phase"] == "screen" and state.calibrating == data["contract"]
@@ -282,6 +285,7 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         phase=text(data["phase"]),
         round=int(data["round"]),
         number=int(data["number"]),
+        rung=int(data.get("rung", 0)),
     )
     one.runs.append(run)
     go_on(state)
@@ -362,6 +366,7 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     one = candidate_of(state, data)
     check_evidence(state, data["evidence"])
+    check_one_rung(state, data["evidence"])
     check_comparable(state, data["evidence"])
     because = text(data["because"])
     gain = None if data["gain"] is None else float(data["gain"])
@@ -369,6 +374,7 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     apply_verdict(state, one, data)
     one.verdict, one.gain = because, gain
     one.racing = one.provisional
+    state.decided_on_rung += one.id != state.baseline and not one.racing
     kind: Literal["attempted", "decided"] = "attempted" if state.attempts > attempts else "decided"
     state.moments.append(Moment(kind, one.id, str(data["verdict"]), state.tip, state.incumbent))
 
@@ -436,6 +442,7 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "decided": _decided,
     "asked": _asked,
     "answered": _answered,
+    "promoted": fold_promotion,
     "stood_still": fold_standstill,
     "handed_off": fold_handoff,
     "turned": _turned,

@@ -229,6 +229,16 @@ class StudyFolder:
         return self.folder / "stop"
 
     @property
+    def journal(self) -> Path:
+        """The journal of experiments, rebuilt from the ledger at any time."""
+        return self.folder / "results.md"
+
+    @property
+    def score_graph(self) -> Path:
+        """Score by experiment, as a picture."""
+        return self.folder / "results_score_graph.png"
+
+    @property
     def results(self) -> Path:
         """The table of results, rebuilt from the ledger at any time."""
         return self.folder / "results.tsv"

@@ -3,7 +3,7 @@
 from math import isfinite
 
 from overnight.records.lifecycle import Actor
-from overnight.study.state import Data, StudyState, Unlawful, only, text
+from overnight.study.state import Data, StudyState, Unlawful, candidate_of, check_evidence, only, text
 
 
 def fold_standstill(state: StudyState, data: Data, actor: str) -> None:
@@ -15,6 +15,28 @@ def fold_standstill(state: StudyState, data: Data, actor: str) -> None:
     text(data["until"])
     state.standstills += 1
     state.still_seconds += seconds
+
+
+def fold_promotion(state: StudyState, data: Data, actor: str) -> None:
+    """The study goes on with a greater budget."""
+    only(actor, Actor.JUDGE)
+    rung = int(data["rung"])
+    if rung != state.rung + 1:
+        raise Unlawful(f"The study stands on rung {state.rung}, so it may go to {state.rung + 1} and not to {rung}.")
+    candidate_of(state, data)
+    check_evidence(state, data["evidence"])
+    check_one_rung(state, data["evidence"])
+    if not float(data["learning_gain"]) > 0:
+        raise Unlawful(f"The learning gain is {data['learning_gain']}, and only what is learning is promoted.")
+    state.rung, state.decided_on_rung = rung, 0
+
+
+def check_one_rung(state: StudyState, runs: list[str]) -> None:
+    """Refuse a verdict on runs of different budgets, or of a budget that the study has left behind."""
+    rungs = {state.runs[name].rung for name in runs}
+    if rungs - {state.rung}:
+        told = ", ".join(map(str, sorted(rungs)))
+        raise Unlawful(f"The runs are of rung {told}, and only those of rung {state.rung} may be compared now.")
 
 
 def fold_handoff(state: StudyState, data: Data, actor: str) -> None:

@@ -33,6 +33,8 @@ class CandidateState:
     """Its own commit."""
     tree: str
     """Its tree."""
+    lines: int = 0
+    """Lines of code that it adds, less those that it takes away."""
     state: State = State.DRAFT
     """Where it stands."""
     kept: bool = False
@@ -97,6 +99,8 @@ class RunState:
     """Why a first measurement was set aside; empty where none was."""
     wall_seconds: float = 0.0
     """How long it took."""
+    rung: int = 0
+    """Which rung of the ladder it was run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,10 @@ class StudyState:
     """Wall time that runs took, added up."""
     cpu_seconds: float = 0.0
     """Processor time that runs took, added up."""
+    rung: int = 0
+    """The rung of the ladder of budgets on which it stands."""
+    decided_on_rung: int = 0
+    """How many candidates were decided on this rung."""
     standstills: int = 0
     """How often the engine stood still."""
     still_seconds: float = 0.0

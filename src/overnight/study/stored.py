@@ -14,6 +14,7 @@ from overnight.records.entry import Created, Entry, Note, Validation
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.handed import Handed, Heard
 from overnight.records.job import Exit, Job
+from overnight.records.ladder import Promoted
 from overnight.records.metric import MetricSpec
 from overnight.records.order import RunOrder
 from overnight.records.probe import RandomizationProbe
@@ -52,6 +53,7 @@ STORED: dict[str, Any] = {
         MetricSpec,
         Note,
         Permit,
+        Promoted,
         Proposal,
         QueueManifest,
         RandomizationProbe,

@@ -1,0 +1,1 @@
+"""New repositories, written out from templates."""
