@@ -25,9 +25,8 @@ from overnight.gate.admit import admit, rules_digest
 from overnight.gate.case import Admission, Opening
 from overnight.gate.opening import may_launch, may_open
 from overnight.gate.rules.secrets import leak
+from overnight.likeness import idea_in, twin_of
 from overnight.ports import Machine
-from overnight.propose.novelty import ENDED, idea_of
-from overnight.propose.view import ending
 from overnight.records.approval import LoopEntry, Permit
 from overnight.records.candidate import Candidate
 from overnight.records.codec import Misfit, decode, digest, dumps, encode
@@ -189,7 +188,7 @@ def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, h
     base = study.state.tip
     on = Ground(study.state.next_candidate(), base, digest(how.contract), study.machine.now(), how.plant)
     diff = store.diff(store.tree_of(base), tree).decode(errors="replace")
-    idea = _idea(study, store, tree, how.contract)
+    idea = idea_in(study, store, tree, how.contract)
     candidate = replace(build(store, proposal, tree, on=on), idea=idea, lines=balance(diff))
     study.append(how.actor, candidate)
     store.move_ref(study.at.ref("candidates", candidate.id), candidate.commit, old=None)
@@ -198,39 +197,6 @@ def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, h
     write_file(study.machine, folder / "candidate.json", dumps(candidate))
     write_file(study.machine, folder / "change.diff", lines(diff).encode())
     return candidate
-
-
-def _idea(study: Study, store: Store, tree: str, contract: Contract) -> str:
-    """What a tree shares with every other that comes to the same thing; compared with the baseline's own tree."""
-    changes = store.changes(study.state.tree, tree)
-    read = [change for change in changes if change.new_bytes <= _READ_BYTES]
-    ids = [change.old_blob for change in read if change.old_mode not in (ABSENT, GITLINK)]
-    ids += [change.new_blob for change in read if change.new_mode not in (ABSENT, GITLINK)]
-    blobs = store.blobs(ids)
-
-    def held(mode: str, blob: str) -> bytes:
-        return b"" if mode == ABSENT else blobs.get(blob, blob.encode())
-
-    changed = {one.path: (held(one.old_mode, one.old_blob), held(one.new_mode, one.new_blob)) for one in changes}
-    trainer = trainers.trainer_of(contract.baseline.command)
-    return idea_of(changed, trainers.space(trainer) if trainer is not None else None)
-
-
-def _twin(study: Study, one: CandidateState, idea: str, contract: str | None) -> str:
-    """The last earlier candidate that comes to the same thing, and how it ended.
-
-    One that was refused, or waits under other terms or on another tip, was never tried and never will be.
-    """
-    found = ""
-    for other in study.state.candidates.values():
-        if other.id == one.id:
-            break
-        waits = other.state in (State.DRAFT, State.VALIDATED)
-        dead = waits and (other.validated_under != contract or other.base != study.state.tip)
-        if other.idea == idea and not other.plant and (not dead or other.id == study.state.baseline):
-            baseline = other.id == study.state.baseline
-            found = "the baseline itself" if baseline else f"{other.id}, which {ENDED[ending(other)]}"
-    return found
 
 
 def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]:
@@ -338,7 +304,7 @@ def _admission(study: Study, store: Store, one: CandidateState, case: Opening, c
         before={change.path: blobs[change.old_blob] for change in changes if change.old_blob in blobs},
         after={change.path: blobs[change.new_blob] for change in changes if change.new_blob in blobs},
         space=trainers.space(trainer) if trainer is not None else None,
-        twin=_twin(study, one, _idea(study, store, tree, contract), case.digest) if tree is not None else "",
+        twin=twin_of(study, one, idea_in(study, store, tree, contract), case.digest) if tree is not None else "",
     )
 
 

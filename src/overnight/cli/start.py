@@ -85,7 +85,6 @@ def start(
     `overnight start --detach --until 07:00`
     """
     from overnight.contract.draft import Stated
-    from overnight.sitting import moment
 
     if target is not None and (folder / target).is_dir():
         folder = folder / target
@@ -101,6 +100,13 @@ def start(
             agent=agent,
         )
         _draft(folder, stated, yes=yes)
+    _enter(folder, until, detach=detach, yes=yes, awake=awake, as_json=as_json)
+
+
+def _enter(folder: Path, until: str | None, *, detach: bool, yes: bool, awake: bool, as_json: bool) -> None:
+    """Calibrate where that is due, then sit here or in the background, unless a night is running already."""
+    from overnight.sitting import moment
+
     machine, at = active(folder)
     when = moment(until, machine.now()) if until is not None else None
     if _is_running(machine, at, as_json=as_json):

@@ -121,7 +121,7 @@ def for_repository(stated: Stated, facts: EnvFacts, ground: Ground) -> str:
 def for_single_file(stated: Stated, facts: EnvFacts, ground: Ground, *, seconds: int) -> str:
     """Draft for a repository with one file to change, complete: everything is known about what we wrote ourselves."""
     greedy = stated.policy == "greedy"
-    budget = _budget("wall_seconds", seconds, stated.hours if stated.hours is not None else 8.0)
+    budget = _budget("wall_seconds", seconds, stated.hours if stated.hours is not None else 8.0, stated)
     evaluation = {**_evaluation(ground), "screen_episodes": 100}
     sections: Sections = {
         Clause.TASK: {

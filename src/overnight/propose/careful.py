@@ -9,7 +9,7 @@ from collections.abc import Callable
 from overnight.errors import OvernightError
 from overnight.ports import Clock, Proposer
 from overnight.records.codec import decode, encode
-from overnight.records.proposal import Exhausted, Proposal, View, Wait
+from overnight.records.proposal import Edited, Exhausted, Proposal, View, Wait
 from overnight.records.text import sentence
 
 MOST_FAILURES = 20
@@ -25,7 +25,7 @@ class Careful:
         self._failures = 0
         self._not_before = 0.0
 
-    def ask(self, view: View) -> Proposal | Wait | Exhausted:
+    def ask(self, view: View) -> Proposal | Edited | Wait | Exhausted:
         """Ask, unless it is being left alone after a failure."""
         left = self._not_before - self._clock.running()
         if left > 0:

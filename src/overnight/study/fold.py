@@ -19,15 +19,14 @@ from overnight.errors import LedgerDamaged, UserError
 from overnight.records.approval import Strength
 from overnight.records.codec import decode, encode
 from overnight.records.contract import Clause
-from overnight.records.decision import LoopDecision
 from overnight.records.entry import PAYLOADS, Kind, Payload
 from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
+from overnight.study.asks import fold_answered, fold_asked
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
-from overnight.study.sittings import check_one_rung, fold_handoff, fold_promotion, fold_standstill, go_on
+from overnight.study.sittings import check_one_rung, fold_handoff, fold_promotion, fold_standstill, fold_turn, go_on
 from overnight.study.state import (
-    AskState,
     CandidateState,
     Data,
     Moment,
@@ -379,48 +378,6 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     state.moments.append(Moment(kind, one.id, str(data["verdict"]), state.tip, state.incumbent))
 
 
-def _turned(state: StudyState, data: Data, actor: str) -> None:
-    only(actor, Actor.ENGINE)
-    LoopDecision(data["loop"])
-    text(data["because"])
-
-
-def _asked(state: StudyState, data: Data, actor: str) -> None:
-    only(actor, Actor.ENGINE)
-    if data["id"] != state.next_ask():
-        raise Unlawful(f"The next asking is {state.next_ask()}, not {data['id']}.")
-    open_one = next((name for name, one in state.asks.items() if not one.outcome), None)
-    if open_one is not None:
-        raise Unlawful(f"{open_one} has not ended, so no agent may be asked again.")
-    reserved = float(data["reserved_dollars"])
-    state.asks[data["id"]] = AskState(
-        operator=text(data["operator"]), base=text(data["base"]), reserved_dollars=reserved
-    )
-
-
-def _answered(state: StudyState, data: Data, actor: str) -> None:
-    only(actor, Actor.ENGINE)
-    found = state.asks.get(data["ask"])
-    if found is None or found.outcome:
-        raise Unlawful(f"{data['ask']} was never asked, or has ended already.")
-    outcome, because, dollars, tokens = (
-        text(data["outcome"]),
-        text(data["because"]),
-        data["counted_dollars"],
-        data["tokens"],
-    )
-    if not (isfinite(dollars) and dollars >= 0 and isinstance(tokens, int) and tokens >= 0):
-        raise Unlawful(f"{data['ask']} cannot have cost {dollars} dollars and {tokens} tokens.")
-    found.outcome, found.because, found.until, found.at = (
-        outcome,
-        because,
-        data.get("until"),
-        float(data.get("at", 0.0)),
-    )
-    state.dollars += dollars
-    state.tokens += tokens
-
-
 def _noted(state: StudyState, data: Data, actor: str) -> None:
     Actor(actor)
     text(data["says"])
@@ -440,11 +397,11 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "measured": _measured,
     "verified": _verified,
     "decided": _decided,
-    "asked": _asked,
-    "answered": _answered,
+    "asked": fold_asked,
+    "answered": fold_answered,
     "promoted": fold_promotion,
     "stood_still": fold_standstill,
     "handed_off": fold_handoff,
-    "turned": _turned,
+    "turned": fold_turn,
     "noted": _noted,
 }

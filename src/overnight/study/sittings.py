@@ -2,6 +2,7 @@
 
 from math import isfinite
 
+from overnight.records.decision import LoopDecision
 from overnight.records.lifecycle import Actor
 from overnight.study.state import Data, StudyState, Unlawful, candidate_of, check_evidence, only, text
 
@@ -49,3 +50,10 @@ def fold_handoff(state: StudyState, data: Data, actor: str) -> None:
 def go_on(state: StudyState) -> None:
     """Something was begun after the last handoff, which is then the past."""
     state.handed_off = state.leads_on = ""
+
+
+def fold_turn(state: StudyState, data: Data, actor: str) -> None:  # noqa: ARG001 - as every fold
+    """What the loop does where no verdict says it."""
+    only(actor, Actor.ENGINE)
+    LoopDecision(data["loop"])
+    text(data["because"])

@@ -154,7 +154,7 @@ def test_a_crash_loop_is_waited_out_longer_each_time_and_then_given_up(study: Sc
     ("budget", "says"),
     [
         pytest.param({"max_dollars": 0.5}, "money for agents is used up", id="money"),
-        pytest.param({"max_tokens": 1500}, "tokens for agents are used up", id="tokens"),
+        pytest.param({"max_tokens": 2000}, "tokens for agents are used up", id="tokens"),
     ],
 )
 def test_a_ceiling_is_held_before_each_question(study: Scene, budget: dict[str, float], says: str) -> None:
@@ -170,6 +170,17 @@ def test_a_ceiling_is_held_before_each_question(study: Scene, budget: dict[str, 
         assert isinstance(last, Exhausted) and says in last.because
         assert len(study.entries("asked")) == 2, "a question that cannot be paid for is not asked"
         assert opened.state.dollars == 0.5 and opened.state.tokens == 2000
+
+
+def test_an_agent_that_uses_more_tokens_than_are_left_is_ended_at_once(study: Scene) -> None:
+    with_agent(study, [{"ends": "slow"}])
+    study.rewrite(lambda terms: terms["budget"].update(max_tokens=500))
+    study.approve()
+    with study.open() as opened:
+        engine = Asking(study, opened)
+        engine.ask()
+        assert engine.ended() == ["spent"] and opened.state.tokens == 1000
+        assert isinstance(engine.ask(), Exhausted)
 
 
 def test_an_agent_gets_its_own_key_a_private_home_and_nothing_else(
