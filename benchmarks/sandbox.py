@@ -1,10 +1,10 @@
 """Measure what isolation costs on this machine: `make bench-sandbox`.
 
 Everything is measured in pairs, one beside the other, in the same minute: a start at a tier against a plain start of
-the same command, and episodes with the policy's code in a process of its own against the same code in ours. Each figure
-is the median over the pairs. Other work on the machine makes starts slower, and an answer from another process wait for
-its turn; so the load is printed with the figures, and beside each ratio of time the ratio of processor time, which
-hardly depends on it.
+the same command, episodes with the policy's code in a process of its own against the same code in ours, and training
+steps through a broker against the same steps without. Each figure is the median over the pairs. Other work on the
+machine makes starts slower, and an answer from another process wait for its turn; so the load is printed with the
+figures, and beside each ratio of time the ratio of processor time, which hardly depends on it.
 """
 
 import argparse
@@ -19,11 +19,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import gymnasium
+import numpy as np
+
 from overnight.evaluate import episodes
 from overnight.evaluate.episodes import Policy
 from overnight.evaluate.policy_process import Folders, PolicyProcess
 from overnight.guest.act import load_policy
+from overnight.records.codec import dumps
 from overnight.records.env import EnvSpec
+from overnight.records.job import Job
+from overnight.records.order import RunBudget, RunOrder
+from overnight.rl.envs import batched
+from overnight.run.broker import VARIABLE, Broker
 from overnight.sandbox.bounds import bounds_for
 from overnight.sandbox.probe import prove
 from overnight.sandbox.processes import descendants, inherit_orphans
@@ -35,6 +43,9 @@ COMMAND = ("/bin/true",)
 PROMISED_START = 0.030
 EVALUATIONS = (("BipedalWalker-v3", 16, 1.15, 300), ("CartPole-v1", 64, 1.25, 500))
 """Environment, lanes, the promised ratio, and the longest episode that is played here."""
+STEPPED = (("CartPole-v1", 8), ("CartPole-v1", 64), ("BipedalWalker-v3", 16))
+"""Environment and lanes that are stepped through a broker."""
+STEPS = 200
 WAVES = 3
 CODE = """
 import numpy as np
@@ -99,8 +110,9 @@ def cpu_seconds() -> float:
     """Processor time of this process and of those that live below it."""
     total = time.process_time()
     for pid in descendants(os.getpid()):
-        with suppress(OSError):
-            total += int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+        for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with suppress(OSError):
+                total += int(thread.read_text().split()[0]) / 1e9
     return total
 
 
@@ -146,6 +158,48 @@ def _ratios(spec: EnvSpec, here: Policy, apart: Policy, lanes: int, pairs: int) 
     return times, statistics.median(both["apart"].cpu_seconds / both["here"].cpu_seconds for both in found)
 
 
+def stepped(env: str, lanes: int, tier: Tier, pairs: int) -> tuple[float, float]:
+    """The processor seconds of one step of all lanes: without a broker, and with one."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, spec = Path(name), EnvSpec(backend="gymnasium", id=env)
+        folder.chmod(0o755)
+        budget = RunBudget(unit="env_steps", amount=1e12)
+        order = RunOrder(run="r-0001", env=spec, train_seed=1, budget=budget, params={}, cores=1, device="cpu")
+        (folder / "run.json").write_bytes(dumps(order))
+        job = Job(
+            command=("true",),
+            env={},
+            fresh_bytecode=False,
+            cores=(),
+            wall_seconds=600,
+            silence_seconds=600,
+            disk_bytes=1 << 30,
+            tier=tier,
+            metered=True,
+        )
+        broker = Broker(folder, job, lambda: None)
+        plain = batched.make(spec, range(lanes), threads=1)
+        os.environ |= broker.variables()
+        try:
+            metered = batched.make(spec, range(lanes), threads=1)
+            found = [(_stepping(plain), _stepping(metered)) for _ in range(pairs)]
+        finally:
+            os.environ.pop(VARIABLE)
+            broker.leave_to_trainer()
+        return statistics.median(one for one, _ in found), statistics.median(other for _, other in found)
+
+
+def _stepping(envs: batched.Batch) -> float:
+    draw = np.random.default_rng(0)
+    size = (STEPS, envs.num_envs, *envs.no_action.shape)
+    actions = draw.integers(envs.choices[0], size=size) if envs.discrete else draw.uniform(-1, 1, size)
+    envs.reset()
+    before = cpu_seconds()
+    for one in actions:
+        envs.step(one)
+    return (cpu_seconds() - before) / STEPS
+
+
 def tell(what: str, figure: str, promise: str, *, kept: bool) -> None:
     """One line."""
     print(f"{what:<58} {figure:>10}   {promise:<18} {'' if kept else 'MISSED'}".rstrip(), flush=True)
@@ -169,12 +223,20 @@ def main() -> int:
         tell(f"start at {tier}, over a plain start", f"{over * 1e3:.1f} ms", "under 30 ms", kept=over < PROMISED_START)
         for name, lanes, promised, longest in EVALUATIONS:
             spec = EnvSpec(backend="gymnasium", id=name, max_episode_steps=longest)
-            cost = evaluation(spec, lanes, tier, asked.rounds)
+            try:
+                cost = evaluation(spec, lanes, tier, asked.rounds)
+            except gymnasium.error.DependencyNotInstalled as error:
+                print(f"{name}: left out, {error}")
+                continue
             missed += cost.ratio > promised
             what = f"{name}, {lanes} lanes, code at {tier} against in-process"
             tell(what, f"{cost.ratio:.3f} x", f"at most {promised} x", kept=cost.ratio <= promised)
             tell("    in processor time", f"{cost.cpu_ratio:.3f} x", "", kept=True)
             tell("    with loading, the first batch took", f"{cost.loading:.2f} s", "", kept=True)
+        for name, lanes in STEPPED:
+            here, there = stepped(name, lanes, tier, asked.rounds)
+            what = f"{name}, {lanes} lanes, a step by a broker at {tier}, processor time"
+            tell(what, f"{there * 1e6:.0f} us", f"{here * 1e6:.0f} us without", kept=True)
     return min(missed, 1)
 
 

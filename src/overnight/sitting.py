@@ -8,12 +8,12 @@ import json
 import re
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from overnight.admission import Who, enter, slots
+from overnight.admission import Who, enter, enter_to_calibrate, slots
 from overnight.candidate.tree import Store
 from overnight.errors import Refused, UserError
 from overnight.evaluate.seeds import Seeds, load_key
@@ -51,7 +51,8 @@ class Sitting:
     at: StudyFolder
     who: Who
     launcher: Launcher
-    proposer: Proposer
+    proposing: Callable[[Bench], AbstractContextManager[Proposer]]
+    """Who proposes, from the first question to the last; what is still at work then is ended."""
     told: Told = field(default_factory=Told)
     until: float | None = None
     """When it ends at the latest, in seconds since 1970; null for no such moment."""
@@ -59,6 +60,8 @@ class Sitting:
     """Told what the night is about, before it begins."""
     awake: str = ""
     """Whether something keeps the machine awake, in one sentence; empty where nobody asked for it."""
+    only_calibrates: bool = False
+    """Whether it ends when the baseline is calibrated, because the eighth clause is not approved yet."""
     began: bool = False
     """Whether the gate let it in: only what began is handed off."""
 
@@ -66,7 +69,7 @@ class Sitting:
 def sit(one: Sitting) -> str:
     """One sitting, from the gate to the reason why it ended."""
     with Study.open(one.machine, one.at, doing=DOING) as study, listening(one.told.say) as asked:
-        contract = enter(study, one.who)
+        contract = (enter_to_calibrate if one.only_calibrates else enter)(study, one.who)
         if short := disk_shortfall(contract, one.at):
             raise Refused(
                 f"{one.at.task.name}/{one.at.name}", (short,), hint="`overnight clean` frees what is not evidence"
@@ -86,12 +89,16 @@ def sit(one: Sitting) -> str:
             passing=vigil.passing,
         )
         one.began = True
-        one.opening(study, contract, bench.slots)
+        if one.only_calibrates or not study.state.calibrating:  # a night that was calibrated just now is introduced
+            one.opening(study, contract, bench.slots)
         if one.awake:
             one.told.say(one.awake)
         spent = study.state.wall_seconds / bench.slots
         deadline = one.machine.running() + contract.budget.max_wall_hours * 3600 - spent
-        over = night(Night(bench, one.proposer, deadline, vigil.finishing, heed=vigil.look))
+        with one.proposing(bench) as proposer:
+            sitting = Night(bench, proposer, deadline, vigil.finishing, heed=vigil.look)
+            sitting.only_calibrates = one.only_calibrates
+            over = night(sitting)
         return vigil.why if over == ASKED else over
 
 

@@ -6,7 +6,7 @@ an entry after its supervisor has told it, and its score is an entry of the refe
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -22,13 +22,16 @@ from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, m
 from overnight.evaluate.seeds import Seeds, keys_folder
 from overnight.isolation import proven, tier_for
 from overnight.ports import Launcher
+from overnight.racing import Follower
 from overnight.records.codec import digest, loads
 from overnight.records.contract import Contract
 from overnight.records.entry import Note
 from overnight.records.evidence import Evidence
 from overnight.records.job import Exit, Job
 from overnight.records.lifecycle import Actor, State
+from overnight.records.limits import Scalar
 from overnight.records.order import RunBudget, RunOrder
+from overnight.records.proposal import Proposal
 from overnight.records.refusal import Reason
 from overnight.records.run import Outcome, Run, RunEnd
 from overnight.records.text import sentence
@@ -76,6 +79,13 @@ class Bench:
 
     since: dict[str, float] = field(default_factory=dict)
     """Since when each of them is watched, by the clock that does not count what stood still."""
+    follower: Follower = field(default_factory=Follower)
+    """The race, which is told each moment of the ledger once."""
+
+    ideas: dict[str, Proposal] = field(default_factory=dict)
+    """The idea of each candidate, read from the ledger once: it never changes."""
+    params: dict[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    """The parameters of each tree, read from the store once."""
 
     def watch(self, name: str, folder: Path, slot: int | None) -> None:
         """Count a run among those that are going."""
@@ -284,7 +294,7 @@ def begin(one: Bench, want: Wanted) -> None:
     Raises `Spent` where nothing but the budget stands against it.
     """
     study, name = one.study, one.study.state.next_run()
-    reasons = may_launch_now(study)
+    reasons = may_launch_now(study, want.candidate)
     if reasons:
         record_refusal(study, None, reasons)
         if all(reason.rule == "budget" for reason in reasons):

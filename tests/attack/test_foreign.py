@@ -215,12 +215,12 @@ print(found.tier, [one.attack for one in found.holes()])
 def test_what_there_is_no_time_for_is_named(tmp_path: Path) -> None:
     write(
         tmp_path,
-        evaluate="import time\nfrom policy import choose\ntime.sleep(3)\nprint('score: 1.0')\n",
+        evaluate="import time\nfrom policy import choose\ntime.sleep(2)\nprint('score: 1.0')\n",
         policy=POLICY,
     )
-    told = found(".", "--seconds", "30", cwd=tmp_path)
-    assert told["left_out"] and told["seconds"] < 35
-    done = overnight_attack(".", "--seconds", "10", cwd=tmp_path)
+    told = found(".", "--seconds", "20", cwd=tmp_path)
+    assert told["left_out"] and told["seconds"] < 40
+    done = overnight_attack(".", "--seconds", "6", cwd=tmp_path)
     assert done.returncode == 2
     assert "no attack could be tried" in done.stderr or "did not end" in done.stderr
 
@@ -233,6 +233,13 @@ def test_what_there_is_no_time_for_is_named(tmp_path: Path) -> None:
         (("--seconds", "0"), "at least 1 second is needed"),
         (("--metric", "fitness"), "it prints `score`"),
         (("--evaluator", "python broken.py", "--candidate", "policy.py"), "gives no score without any attack"),
+        (("--evaluator", "python broken.py", "--candidate", "policy.py"), f"hint: it ran with {sys.executable}"),
+        (("--evaluator", "python slow.py", "--timeout", "2"), "`--timeout` and `--seconds` give more time"),
+        (("--evaluator", "python tools/asks.py"), "the following arguments are required: --env"),
+        (
+            ("--evaluator", "python tools/asks.py"),
+            "hint: `--evaluator 'python -m tools.asks …'` takes the whole command",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_2(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
@@ -241,7 +248,11 @@ def test_a_mistake_is_one_sentence_and_exit_2(tmp_path: Path, words: tuple[str, 
         evaluate="from policy import choose\nprint('score: 1')\n",
         policy=POLICY,
         broken="import nothing_here\n",
+        slow="import policy, time\ntime.sleep(60)\n",
     )
+    (tmp_path / "tools").mkdir()
+    asks = "import argparse\nimport policy\nall = argparse.ArgumentParser()\nall.add_argument('--env', required=True)\n"
+    (tmp_path / "tools" / "asks.py").write_text(asks + "all.parse_args()\nprint('score: 1')\n")
     done = overnight_attack(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert sentence in done.stderr

@@ -19,6 +19,9 @@ from overnight.attack.foreign.metric import ALONE, choose, forged, is_better, is
         ("done\n17.5\n", ALONE, 17.5),
         ("score: 1\nscore: 2\n", "score", 2.0),
         ("val_bpb: 0.99\n", "val_bpb", 0.99),
+        ("Average reward over 4 episodes: 8.75\n", "Average reward over 4 episodes", 8.75),
+        ("foo_return=3 len=4\n", "foo_return", 3.0),
+        ("Episode 1 reward: 5\nEpisode 2 reward: 7\nMean reward: 6\n", "reward", 6.0),
     ],
 )
 def test_the_score_is_found_and_read(text: str, name: str, value: float) -> None:

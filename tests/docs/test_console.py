@@ -73,8 +73,8 @@ def run(command: str, folder: Path) -> str:
                 os.write(terminal, asked[1] + b"\n")
     except OSError:
         pass  # the terminal is gone with the last process that had it
-    os.close(terminal)
     (folder.parent / "status").write_text(str(child.wait()))
+    os.close(terminal)  # not before: whoever closed its own end may not have ended yet, and would be hung up on
     return re.sub(
         r"[^\n]*\x1b\[K", "", printed.decode().replace("\r", "")
     )  # a line that was rewritten in place is gone

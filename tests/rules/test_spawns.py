@@ -12,6 +12,8 @@ SRC = Path(__file__).parents[2] / "src" / "overnight"
 MAY_SPAWN = {
     "machine.py",  # short helpers: git, the referee
     "adapters/launchers/local.py",  # the supervisor of a run, and nothing else
+    "adapters/proposers/caller.py",  # the keeper of one asking, and nothing else
+    "adapters/proposers/keeper.py",  # the coding agent that the contract names, held at a tier, in a folder of its own
     "run/supervisor.py",  # the trainer: the approved command, under its limits
     "run/broker.py",  # our own broker, which holds the environments of a metered run
     "sandbox/processes.py",  # starts none: it speaks to the kernel about those that there are

@@ -27,7 +27,7 @@ def attack(
     lower: Annotated[bool | None, typer.Option("--lower/--higher", help="Which scores are better.")] = None,
     attacks: Annotated[str | None, typer.Option(help="Only these, with commas between.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds for one run of the evaluator.")] = 30.0,
-    seconds: Annotated[float, typer.Option(help="Seconds for everything.")] = 90.0,
+    seconds: Annotated[float, typer.Option(help="Seconds for everything.")] = 80.0,
     list_attacks: Annotated[bool, typer.Option("--list", help="List the attacks and run none.")] = False,
     folder: Dir = HERE,
     as_json: Json = False,

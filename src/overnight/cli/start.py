@@ -10,6 +10,7 @@ import typer
 
 from overnight.cli.options import (
     HERE,
+    Agent,
     Candidates,
     Dir,
     EnvSteps,
@@ -56,9 +57,12 @@ def start(
     env_steps: EnvSteps = None,
     candidates: Candidates = None,
     plants: Plants = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Approve a newly drafted study unattended, then start.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Approve unattended: a newly drafted study, and the eighth clause.")
+    ] = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
+    agent: Agent = None,
     detach: Detach = False,
     until: Until = None,
     awake: Awake = True,
@@ -67,8 +71,10 @@ def start(
 ) -> None:
     """Enter the loop of the active study. `run` and `loop` are other names for it.
 
-    Refuses with exit 3, and starts no process, until all eight approvals are in force; the refusal names
-    each one that is missing. Giving this command is the explicit word to enter the loop, and is recorded.
+    Refuses with exit 3, and starts no process, until seven approvals are in force; the refusal names each one that
+    is missing. Then it calibrates: the baseline runs on a few seeds, at most a quarter of what fits, and the eighth
+    approval is asked with what tonight can prove and how many experiments fit; `--yes` gives it unattended. Giving
+    this command is the explicit word to enter the loop, and is recorded.
     Ctrl-C once finishes what is running and writes the report; twice stops now. `start` goes on after both.
     Closing the terminal ends nothing. Where a night is running already, it says so, starts no second one, and exits
     with 0.
@@ -92,17 +98,25 @@ def start(
             plants=plants,
             trainer=trainer,
             recipe=recipe,
+            agent=agent,
         )
         _draft(folder, stated, yes=yes)
     machine, at = active(folder)
     when = moment(until, machine.now()) if until is not None else None
     if _is_running(machine, at, as_json=as_json):
         return
-    if detach:
-        words = [*(["--until", until] if until is not None else []), *([] if awake else ["--let-sleep"])]
-        _detach(machine, at, words, as_json=as_json)
+    words = [*(["--until", until] if until is not None else []), *([] if awake else ["--let-sleep"])]
+    if detach and yes:  # nobody is asked, so the background calibrates too
+        _detach(machine, at, [*words, "--yes"], as_json=as_json)
         return
-    _night(machine, at, when, awake=awake, as_json=as_json)
+    progress = Progress(at.night_log)
+    sitting = _sitting(machine, at, when, progress)
+    if not _calibrate(sitting, progress, awake=awake, yes=yes, as_json=as_json):
+        return
+    if detach:
+        _detach(machine, at, words, as_json=as_json)
+    else:
+        _night(sitting, progress, awake=awake, as_json=as_json)
 
 
 def _draft(folder: Path, stated: "Stated", *, yes: bool) -> None:
@@ -147,12 +161,13 @@ def _tell_running(at: "StudyFolder", found: "Engine", *, as_json: bool) -> None:
 
 def _detach(machine: "Machine", at: "StudyFolder", words: list[str], *, as_json: bool) -> None:
     """Give the word to enter here, where somebody may be at the terminal, and leave the rest to the background."""
-    from overnight.admission import enter
+    from overnight.admission import enter, enter_to_calibrate
     from overnight.background import start
     from overnight.study.study import Study
 
+    word = enter_to_calibrate if _needs_calibration(machine, at) else enter
     with Study.open(machine, at, doing="overnight start --detach") as study:
-        enter(study, _who())
+        word(study, _who())
     found = start(machine, at, words)
     text = (
         f"{at.task.name}/{at.name}: the night runs in the background, pid {found.pid}. Its log: {at.night_log}\n"
@@ -173,7 +188,52 @@ def _who() -> "Who":
 # The night itself
 
 
-def _night(machine: "Machine", at: "StudyFolder", until: float | None, *, awake: bool, as_json: bool) -> None:
+def _night(sitting: "Sitting", progress: Progress, *, awake: bool, as_json: bool) -> None:
+    from overnight.cli.report import program
+    from overnight.handoff import hand_off, notify
+
+    why = _sit(sitting, progress, awake=awake, as_json=as_json)
+    if why is None:
+        return
+    progress.passing("writing the report")
+    ended = hand_off(sitting.machine, sitting.at, why, program=program())
+    progress.clear()
+    _wake(progress, notify(sitting.machine, sitting.at, ended))
+    _tell(ended, sitting.at, as_json=as_json)
+
+
+def _calibrate(sitting: "Sitting", progress: Progress, *, awake: bool, yes: bool, as_json: bool) -> bool:
+    """Where only the eighth approval is missing: run the baseline, then ask for it; False where that came to no end."""
+    from overnight.cli.approve import approve_experiments
+    from overnight.loop import CALIBRATED
+
+    if not _needs_calibration(sitting.machine, sitting.at):
+        return True
+    sitting.only_calibrates = True
+    why = _sit(sitting, progress, awake=awake, as_json=as_json)
+    sitting.only_calibrates = False
+    progress.clear()
+    if why == CALIBRATED:
+        approve_experiments(sitting.machine, sitting.at, yes=yes)
+    elif why is not None:
+        told = {"over": why, "next": ["overnight start"]}
+        data(told, f"{why} The baseline is not calibrated yet.\nnext: overnight start", as_json=as_json)
+    return why == CALIBRATED
+
+
+def _needs_calibration(machine: "Machine", at: "StudyFolder") -> bool:
+    """Whether only the eighth approval is missing, so that the baseline runs before it is asked."""
+    from overnight.admission import read_terms, standings
+    from overnight.records.contract import Clause
+    from overnight.study.study import read_state
+
+    state, reading = read_state(machine, at), read_terms(machine, at)
+    missing = [one.clause for one in standings(reading, state) if one.standing != "in force"]
+    return missing == [Clause.EXPERIMENTS] and reading.contract() is not None
+
+
+def _sit(sitting: "Sitting", progress: Progress, *, awake: bool, as_json: bool) -> str | None:
+    """One sitting, and why it ended; None where that was told already."""
     from overnight.awake import kept_awake
     from overnight.background import night_of
     from overnight.cli.report import program
@@ -181,28 +241,21 @@ def _night(machine: "Machine", at: "StudyFolder", until: float | None, *, awake:
     from overnight.handoff import hand_off, notify
     from overnight.sitting import sit
 
-    progress = Progress(at.night_log)
-    sitting = _sitting(machine, at, until, progress)
+    machine, at = sitting.machine, sitting.at
     try:
         with kept_awake(wanted=awake) as sitting.awake:
-            why = sit(sitting)
+            return sit(sitting)
     except StudyHeld:
         if (found := night_of(machine, at)) is None:
             raise
         _tell_running(at, found, as_json=as_json)
-        return
     except OvernightError as error:
-        if sitting.began:
+        if sitting.began and not sitting.only_calibrates:
             _wake(progress, notify(machine, at, hand_off(machine, at, str(error), program=program())))
         raise
     except KeyboardInterrupt:
         _stopped(machine, at, progress, as_json=as_json)
-        return
-    progress.passing("writing the report")
-    ended = hand_off(machine, at, why, program=program())
-    progress.clear()
-    _wake(progress, notify(machine, at, ended))
-    _tell(ended, at, as_json=as_json)
+    return None
 
 
 def _stopped(machine: "Machine", at: "StudyFolder", progress: Progress, *, as_json: bool) -> None:
@@ -223,7 +276,7 @@ def _stopped(machine: "Machine", at: "StudyFolder", progress: Progress, *, as_js
 def _sitting(machine: "Machine", at: "StudyFolder", until: float | None, progress: Progress) -> "Sitting":
     """What a sitting is given here: the local launcher, the built-in search, and somebody who listens."""
     from overnight.adapters.launchers.local import LocalLauncher
-    from overnight.adapters.proposers.search import SearchProposer
+    from overnight.cli.proposing import proposing
     from overnight.sitting import Sitting, Told
 
     def opening(study: "Study", contract: "Contract", slots: int) -> None:
@@ -231,7 +284,7 @@ def _sitting(machine: "Machine", at: "StudyFolder", until: float | None, progres
             progress.say(line)
 
     told = Told(progress.say, progress.passing)
-    return Sitting(machine, at, _who(), LocalLauncher(), SearchProposer(), told, until, opening)
+    return Sitting(machine, at, _who(), LocalLauncher(), proposing, told, until, opening)
 
 
 def _wake(progress: Progress, trouble: str) -> None:

@@ -46,6 +46,9 @@ def attempt(
     A seed that an arm lost by its own fault counts one standard deviation below the worst score of both.
     The looks and `alpha` must have been fixed before the first score was seen.
     """
+    odd = [one for one in (*candidate.scores, *incumbent.scores) if one is not None and not isfinite(one)]
+    if odd:
+        raise ValueError(f"A score must be finite or None for a lost seed, but one is {odd[0]}.")
     for place, (seeds, share) in enumerate(zip(plan.looks, plan.shares, strict=True)):
         if min(len(candidate.scores), len(incumbent.scores)) < seeds:
             return SeedsWanted(seeds)
@@ -132,6 +135,7 @@ class _Look:
             seeds_wanted=wanted,
             improvement=ahead,
             error_spent=alpha,
+            paired=plan.paired,
             details=(
                 f"p = {self.p_value:.2g} where this look allows {self.bar:.2g}; the attempt may spend {alpha:.2g}; "
                 f"a seed of the candidate beats one of the incumbent {100 * ahead:.0f} times in a hundred."

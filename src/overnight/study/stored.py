@@ -2,14 +2,17 @@
 
 from typing import Any
 
+from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
 from overnight.records.contract import Contract, ContractLock
 from overnight.records.curriculum import CurriculumCandidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.entry import Created, Entry, Note, Validation
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.handed import Handed, Heard
 from overnight.records.job import Exit, Job
 from overnight.records.metric import MetricSpec
 from overnight.records.order import RunOrder
@@ -27,7 +30,10 @@ from overnight.study.state import StudyState
 STORED: dict[str, Any] = {
     kind.SCHEMA: kind
     for kind in (
+        Answered,
         Approval,
+        Asked,
+        Calibration,
         Candidate,
         Contract,
         ContractLock,
@@ -35,8 +41,11 @@ STORED: dict[str, Any] = {
         CurriculumCandidate,
         Decision,
         Entry,
+        Errand,
         Evidence,
         Exit,
+        Handed,
+        Heard,
         HandedOff,
         Job,
         LoopEntry,
@@ -48,6 +57,7 @@ STORED: dict[str, Any] = {
         RandomizationProbe,
         Refusal,
         ResultAudit,
+        Returned,
         RewardReflection,
         Run,
         RunEnd,
@@ -55,6 +65,7 @@ STORED: dict[str, Any] = {
         Space,
         StoodStill,
         StudyState,
+        Turn,
         Transfer,
         Validation,
         Verification,

@@ -16,6 +16,7 @@ _LIKED = (
     *("win_rate", "accuracy", "metric", "val_loss", "loss"),
 )
 """Names that a score usually has, the most telling first."""
+_TELLING = re.compile(r"score|return|reward|success|fitness|accuracy|loss", re.IGNORECASE)
 _LOWER = re.compile(r"loss|err|bpb|regret|cost|perplex|rmse|mse|mae|latency|penalt", re.IGNORECASE)
 _SHARE = re.compile(r"rate|accuracy|success|win|fraction|share|auc", re.IGNORECASE)
 ALONE = "(the last line)"
@@ -85,7 +86,18 @@ def _pairs(line: str) -> list[tuple[str, float]]:
             loaded = None
         if isinstance(loaded, dict):
             return _numbers(loaded)
-    return [(found["name"], _number(found["value"])) for found in _PAIR.finditer(line)]
+    found, since = [], 0
+    for pair in _PAIR.finditer(line):
+        found.append((_name(line[since : pair.start()], pair["name"]), _number(pair["value"])))
+        since = pair.end()
+    return found
+
+
+def _name(before: str, word: str) -> str:
+    """The word before a number; with all words before it where only those tell, as in `Mean reward of 4 runs: 9`."""
+    if _TELLING.search(word) or not _TELLING.search(before):
+        return word
+    return re.sub(r"^[^A-Za-z]+", "", before) + word
 
 
 def _numbers(loaded: dict[str, object]) -> list[tuple[str, float]]:

@@ -25,6 +25,7 @@ from overnight.attack.foreign.trial import Ended, Ground, interpreter, run
 from overnight.errors import OvernightError, UserError
 from overnight.isolation import tier_for
 
+_MISSING = "ModuleNotFoundError"
 _MOST_RESULT_BYTES = 200_000
 _FULL_MARGIN = 3.0
 """How many times the honest scatter a score must be above it."""
@@ -166,6 +167,7 @@ class Fight:
             return ended
         folder, name = os.path.split(script)
         module = script.removesuffix(".py").replace("/", ".")
+        furthest = self.target
         for command, cwd in ((("python", name), folder), (("python", "-m", module), ".")):
             self._fresh()
             other = replace(self.target, command=(*command, *self.target.command[2:]), cwd=cwd)
@@ -173,15 +175,17 @@ class Fight:
             if tried.status == 0:
                 self.target = other
                 return tried
+            if _MISSING in ended.why() and _MISSING not in tried.why():
+                ended, furthest = tried, other
+        self.target = furthest
         return ended
 
     def _metric(self, ended: Ended) -> str:
         """The name of the score; a sentence where there is none."""
         if ended.status != 0:
-            hint = (
-                f"it ran in a copy at tier {self.ground.tier}, without network; `--evaluator` takes the whole command"
+            raise UserError(
+                self._where(), f"gives no score without any attack: {ended.why()}", hint=self._instead(ended)
             )
-            raise UserError(self._where(), f"gives no score without any attack: {ended.why()}", hint=hint)
         name = self.target.metric or metrics.choose(ended.output)
         if name is None or metrics.read(ended.output, name) is None:
             known = ", ".join(f"`{one}`" for one in metrics.names(ended.output)[:12])
@@ -194,6 +198,19 @@ class Fight:
         if not self.target.metric:
             self.target = replace(self.target, lower=self.target.lower or metrics.is_lower_better(name))
         return name
+
+    def _instead(self, ended: Ended) -> str:
+        """What helps where the evaluator itself does not end with a score."""
+        why = ended.why()
+        if "did not end" in why:
+            return "`--evaluator` takes a command with fewer episodes, and `--timeout` and `--seconds` give more time"
+        if _MISSING in why:
+            return (
+                f"it ran with {self.ground.python}; an environment in `.venv` of the folder, or the active one, is used"
+            )
+        if "required" in why or "usage:" in why:
+            return f"`--evaluator '{self._where()} …'` takes the whole command, with its words"
+        return f"it ran in a copy at tier {self.ground.tier}, without network; `--evaluator` takes the whole command"
 
     def _where(self) -> str:
         return " ".join(self.target.command)
@@ -334,6 +351,8 @@ class Fight:
         }
 
     def _notes(self, honest: Honest, seen: Scouted) -> Iterator[str]:
+        if self.target.driver:
+            yield f"{DRIVER} is in the copy alone: it stands for whoever imports the policy and calls the evaluator."
         if max(honest.scores) > min(honest.scores):
             low, high = min(honest.scores), max(honest.scores)
             yield f"Honest runs scatter from {low:g} to {high:g}; only a score beyond that counts."

@@ -39,11 +39,11 @@ from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
 from overnight.rl.networks import JAX, NUMPY, Array, Layers, mlp, uniform_layers  # noqa: E402
 from overnight.rl.replay import Player, Replay, Transitions, rounds_of  # noqa: E402
-from overnight.rl.settings import settings  # noqa: E402
+from overnight.rl.settings import Neutral, settings  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameters:
+class Parameters(Neutral):
     """What a proposer may change; `dqn.space.json` says the same, as data."""
 
     learning_rate: float = 0.0005
