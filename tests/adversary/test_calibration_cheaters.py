@@ -42,7 +42,7 @@ def seven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return scene
 
 
-def drafted(scene: Scene, bench: Bench) -> None:
+def drafted(bench: Bench) -> None:
     """The baseline, let in by the gate, and nothing run."""
     assert (
         night(Night(bench, Silent(), RealMachine().monotonic() + 60, lambda: True, only_calibrates=True)) != CALIBRATED
@@ -56,7 +56,7 @@ def test_before_the_eighth_approval_nobody_enters_the_loop_and_only_the_baseline
             enter(study, WHO)
         contract = enter_to_calibrate(study, WHO)
         bench = bench_of(seven, study, contract)
-        drafted(seven, bench)
+        drafted(bench)
         assert may_launch_now(study, "c-0001") == ()
         assert "class of experiments" in may_launch_now(study, "c-0002")[0].says
 
@@ -64,7 +64,7 @@ def test_before_the_eighth_approval_nobody_enters_the_loop_and_only_the_baseline
 def test_a_certification_cannot_be_run_under_the_word_to_calibrate(seven: Scene) -> None:
     with seven.open() as study:
         bench = bench_of(seven, study, enter_to_calibrate(study, WHO))
-        drafted(seven, bench)
+        drafted(bench)
         with pytest.raises(Refused, match="nobody asked to enter the loop"):
             run_once(bench, Wanted("c-0001", "confirm", 1, 0), 400.0)
 
@@ -115,7 +115,8 @@ def test_a_candidates_runs_cannot_calibrate_the_noise(tmp_path: Path) -> None:
         calibrate(bench)
         idea = entered(bench)
         run_once(bench, Wanted(idea, "screen", 0, 0), 100.0)
-        last = bench.follower.race(bench.study.state, bench.contract) and bench.follower.calibration
+        bench.follower.race(bench.study.state, bench.contract)
+        last = bench.follower.calibration
         assert last is not None
         with pytest.raises(Refused, match="is no run of the baseline"):
             bench.study.append(Actor.ENGINE, replace(last, evidence=(list(bench.study.state.runs)[-1],)))
