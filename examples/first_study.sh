@@ -10,6 +10,7 @@ refused() { printf '\n$ %s\n' "$*"; if "$@"; then echo "this should have been re
 step overnight init CartPole-v1 --hours 1
 refused overnight start
 step overnight approve --yes
+step overnight approve experiments --yes
 step overnight propose --set learning_rate=0.001 --because "The default step size learns slowly on a short budget."
 refused overnight propose --set learning_rate=7 --because "A cheat: far outside the declared range."
 step overnight candidates

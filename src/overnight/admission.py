@@ -276,7 +276,7 @@ def record_refusal(study: Study, name: str | None, reasons: tuple[Reason, ...]) 
 
 def _refuse(study: Study, name: str | None, reasons: tuple[Reason, ...]) -> Refused:
     record_refusal(study, name, reasons)
-    hint = "`overnight approve` asks for all eight" if any(one.rule == "approvals" for one in reasons) else ""
+    hint = "`overnight approve` asks for what is missing" if any(one.rule == "approvals" for one in reasons) else ""
     return Refused(f"{study.at.task.name}/{study.at.name}", (one.says for one in reasons), hint=hint)
 
 
@@ -363,6 +363,8 @@ def next_action(state: StudyState, reading: Reading) -> tuple[str, str]:
     if open_approvals:
         if len(open_approvals) == len(case.standings):
             return "The terms are drafted, and none of the eight clauses is approved.", "overnight approve"
+        if [one.clause for one in open_approvals] == [Clause.EXPERIMENTS] and open_approvals[0].standing == "missing":
+            return "Seven clauses are approved; the eighth is asked when the baseline is calibrated.", "overnight start"
         names = ", ".join(f"`{one.clause}` is {one.standing}" for one in open_approvals)
         return f"Approval is needed: {names}.", "overnight approve"
     refused = may_open(case)

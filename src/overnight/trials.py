@@ -88,7 +88,6 @@ class Bench:
     """The parameters of each tree, read from the store once."""
     held_back: str = ""
     """The tip that was last found not to be learning: the ladder waits for another one."""
-
     whole: Contract = field(init=False)
     """The contract as it was approved; `contract` is that on the present rung of its ladder."""
 
@@ -202,8 +201,7 @@ def _same_seed(one: RunState, other: RunState) -> bool:
 def _is_compared_with(one: Bench, candidate: str) -> bool:
     """Whether a candidate is the tip or the incumbent: a loss on its side must never become somebody's gain."""
     state = one.study.state
-    commit = state.candidates[candidate].commit
-    return candidate == state.baseline or commit in (state.tip, state.incumbent)
+    return candidate == state.baseline or state.candidates[candidate].commit in (state.tip, state.incumbent)
 
 
 def _measure(one: Bench, name: str, run: RunState) -> None:
@@ -387,8 +385,7 @@ def _variables(contract: Contract) -> dict[str, str]:
 
 def _memory_cap(one: Bench) -> int:
     """What the contract gives each run, or its part of nine tenths of this machine's memory."""
-    told = one.contract.hardware.memory_gigabytes
-    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    told, whole = one.contract.hardware.memory_gigabytes, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return int(told * 1e9) if told is not None else int(0.9 * whole / max(one.slots, 1))
 
 

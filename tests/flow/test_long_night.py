@@ -2,8 +2,9 @@
 
 import os
 import random
-from contextlib import nullcontext
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from overnight.begin import Place, begin_env
 from overnight.contract.draft import Stated
 from overnight.handoff import hand_off
 from overnight.machine import RealMachine
+from overnight.ports import Proposer
 from overnight.propose.careful import MOST_FAILURES, Careful
 from overnight.records.approval import Strength
 from overnight.records.contract import PARAMS_FILE
@@ -73,6 +75,10 @@ def study(project: Path) -> Scene:
     return scene
 
 
+def _this(one: AbstractContextManager[Proposer], _bench: object) -> AbstractContextManager[Proposer]:
+    return one
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.feature("Z29")
 def test_eight_hours_with_every_failure_and_twenty_kills_end_within_their_bounds_and_account_for_everything(
@@ -87,8 +93,9 @@ def test_eight_hours_with_every_failure_and_twenty_kills_end_within_their_bounds
         try:
             who = Who("tester", Strength.TERMINAL)
             told = Told(passing=lambda _: nap(world, began))
-            proposer = Unreliable(world, began)
-            why = sit(Sitting(machine, scene.at, who, launcher, lambda _: nullcontext(proposer), told, until=began + HOURS * 3600))
+            proposer = nullcontext(Unreliable(world, began))
+            until = began + HOURS * 3600
+            why = sit(Sitting(machine, scene.at, who, launcher, partial(_this, proposer), told, until=until))
             hand_off(machine, scene.at, why, program="overnight")
             break
         except Killed:

@@ -99,7 +99,8 @@ def lines(out: Path) -> list[dict[str, Any]]:
 def test_the_space_file_says_what_the_dataclass_says(trainer: str) -> None:
     config, listed = module(trainer).Parameters, space(trainer)
     sentences = field_sentences(config)
-    typed = [(field.name, field.default, sentences[field.name]) for field in fields(config)]
+    own_first = sorted(fields(config), key=lambda field: field.name not in config.__annotations__)
+    typed = [(field.name, field.default, sentences[field.name]) for field in own_first]
     assert listed.trainer == trainer
     assert [(one.name, one.default, one.says) for one in listed.parameters] == typed
     kinds = {"choice": str, "float": float, "int": int, "bool": bool}

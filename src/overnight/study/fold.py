@@ -25,7 +25,16 @@ from overnight.records.run import Outcome
 from overnight.study.asks import fold_answered, fold_asked
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
-from overnight.study.sittings import check_one_rung, fold_handoff, fold_promotion, fold_standstill, fold_turn, go_on
+from overnight.study.sittings import (
+    check_one_rung,
+    fold_handoff,
+    fold_note,
+    fold_promotion,
+    fold_standstill,
+    fold_turn,
+    fold_verification,
+    go_on,
+)
 from overnight.study.state import (
     CandidateState,
     Data,
@@ -350,17 +359,6 @@ def _measured(state: StudyState, data: Data, actor: str) -> None:
         state.moments.append(Moment("ran", data["run"]))
 
 
-def _verified(state: StudyState, data: Data, actor: str) -> None:
-    only(actor, Actor.JUDGE)
-    check_evidence(state, data["evidence"])
-    one = candidate_of(state, data)
-    if data["verdict"] == "improved" and (not data["behaviour"] or one.id not in state.certified):
-        raise Unlawful(
-            f"{one.id} is not shown to be improved: that needs a certification, and behaviour that was seen."
-        )
-    state.verified.append(one.id)
-
-
 def _decided(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     one = candidate_of(state, data)
@@ -378,11 +376,6 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     state.moments.append(Moment(kind, one.id, str(data["verdict"]), state.tip, state.incumbent))
 
 
-def _noted(state: StudyState, data: Data, actor: str) -> None:
-    Actor(actor)
-    text(data["says"])
-
-
 _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "created": _created,
     "approved": _approved,
@@ -395,7 +388,7 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "launched": _launched,
     "ended": _ended,
     "measured": _measured,
-    "verified": _verified,
+    "verified": fold_verification,
     "decided": _decided,
     "asked": fold_asked,
     "answered": fold_answered,
@@ -403,5 +396,5 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "stood_still": fold_standstill,
     "handed_off": fold_handoff,
     "turned": fold_turn,
-    "noted": _noted,
+    "noted": fold_note,
 }

@@ -57,3 +57,21 @@ def fold_turn(state: StudyState, data: Data, actor: str) -> None:  # noqa: ARG00
     only(actor, Actor.ENGINE)
     LoopDecision(data["loop"])
     text(data["because"])
+
+
+def fold_verification(state: StudyState, data: Data, actor: str) -> None:
+    """Somebody looked at the behaviour behind a verdict."""
+    only(actor, Actor.JUDGE)
+    check_evidence(state, data["evidence"])
+    one = candidate_of(state, data)
+    if data["verdict"] == "improved" and (not data["behaviour"] or one.id not in state.certified):
+        raise Unlawful(
+            f"{one.id} is not shown to be improved: that needs a certification, and behaviour that was seen."
+        )
+    state.verified.append(one.id)
+
+
+def fold_note(_state: StudyState, data: Data, actor: str) -> None:
+    """Something was written down that changes nothing."""
+    Actor(actor)
+    text(data["says"])
