@@ -15,7 +15,9 @@ help: ## list the targets
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=…"; exit 1; }
-	@command -v git >/dev/null || $(MAKE) --no-print-directory system
+	@for one in git ssh-keygen bwrap tmux; do command -v $$one >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && $(MAKE) --no-print-directory system || \
+		echo "$$one is missing: without git nothing works, without the others tests of signatures, of tier T3 and of terminals are skipped"; break; }; done
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(MAKE) --no-print-directory system && $(PYTHON) -m venv --clear $(VENV); }
 	@echo "installing into $(VENV) …"
 	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[rl,dev]'
@@ -86,8 +88,8 @@ wheel: $(VENV)/.ready ## build the wheel into dist/
 
 system: ## install the Debian packages that are needed (as root)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git openssh-client python3-venv bubblewrap >/dev/null; \
-	else echo "needed: git and Python's venv module; install them, for example: sudo apt-get install git python3-venv"; exit 1; fi
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git openssh-client python3-venv bubblewrap tmux >/dev/null; \
+	else echo "needed: git and Python's venv module; wanted: bubblewrap, openssh-client, tmux; for example: sudo apt-get install git python3-venv bubblewrap openssh-client tmux"; exit 1; fi
 
 clean: ## remove what was built
 	@rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

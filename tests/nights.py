@@ -45,8 +45,8 @@ def small_study(project: Path) -> Scene:
     begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=2048, hours=1))
     scene = scene_in(project)
     for old, new in (
-        ("screen_train_seeds: 3", "screen_train_seeds: 2"),
-        ("confirm_train_seeds: 6", "confirm_train_seeds: 4"),
+        ("screen_train_seeds: null", "screen_train_seeds: 2"),
+        ("confirm_train_seeds: null", "confirm_train_seeds: 4"),
         ("screen_episodes: 20", "screen_episodes: 10"),
         ("confirm_episodes: 100", "confirm_episodes: 10"),
     ):
@@ -80,7 +80,7 @@ class Silent:
 
 
 TRAINER = Path(__file__).with_name("knowing_trainer.txt").read_text()
-SMALL = {"screen_train_seeds": 1, "confirm_train_seeds": 4, "screen_episodes": 5, "confirm_episodes": 5}
+SMALL = {"screen_train_seeds": 2, "confirm_train_seeds": 4, "screen_episodes": 5, "confirm_episodes": 5}
 IDEAS = (
     ({"angle": 1.0}, "The pole's angle says where to push."),
     ({"angle": 1.0, "speed": 1.0, "code": True}, "Its speed says where it will be."),

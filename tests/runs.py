@@ -125,8 +125,8 @@ def tiny_study(project: Path, *, candidates: int = 60) -> Scene:
     scene = scene_in(project)
     text = scene.at.contract.read_text()
     for old, new in (
-        ("screen_train_seeds: 3", "screen_train_seeds: 2"),
-        ("confirm_train_seeds: 6", "confirm_train_seeds: 4"),
+        ("screen_train_seeds: null", "screen_train_seeds: 2"),
+        ("confirm_train_seeds: null", "confirm_train_seeds: 4"),
         ("screen_episodes: 20", "screen_episodes: 10"),
         ("confirm_episodes: 100", "confirm_episodes: 10"),
         ("max_candidates: 200", f"max_candidates: {candidates}"),

@@ -126,12 +126,12 @@ class Scene:
 
     def propose(self, change: Path | Mapping[str, Any], **said: Any) -> tuple[Reason, ...]:
         """Put a copy or some parameters before the gate; return what the gate said."""
-        params = {} if isinstance(change, Path) else dict(change)
+        params, base = {} if isinstance(change, Path) else dict(change), said.pop("base", None)
         proposal = proposed(params=params, **said)
         with self.open() as study:
             loop.follow_ledger(study, self.store)
             drafted = (
-                loop.propose_copy(study, self.store, proposal, change)
+                loop.propose_copy(study, self.store, proposal, change, base=base)
                 if isinstance(change, Path)
                 else loop.propose_params(study, self.store, proposal)
             )

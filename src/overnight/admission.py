@@ -8,13 +8,14 @@ import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from overnight import signatures
 from overnight.approvals import Who, approve_clauses, give_permit, read_terms, standings
-from overnight.candidate.build import Ground, build, with_copy, with_params
-from overnight.candidate.copy import read_copy
+from overnight.candidate.build import Ground, Overtaken, build, params_of, with_copy, with_params
+from overnight.candidate.copy import Found, read_copy
 from overnight.candidate.tree import ABSENT, GITLINK, Store
 from overnight.contract import trainers
 from overnight.contract.read import Reading
@@ -22,11 +23,14 @@ from overnight.errors import LedgerDamaged, Refused, UserError, did_you_mean
 from overnight.gate.admit import admit, rules_digest
 from overnight.gate.case import Admission, Opening
 from overnight.gate.opening import may_launch, may_open
+from overnight.gate.rules.secrets import leak
 from overnight.ports import Machine
+from overnight.propose.novelty import ENDED, idea_of
+from overnight.propose.view import ending
 from overnight.records.approval import LoopEntry, Permit
 from overnight.records.candidate import Candidate
-from overnight.records.codec import decode, digest, dumps, encode
-from overnight.records.contract import Clause, Contract, Plant
+from overnight.records.codec import Misfit, decode, digest, dumps, encode
+from overnight.records.contract import PARAMS_FILE, Clause, Contract, Plant
 from overnight.records.entry import Validation
 from overnight.records.lifecycle import Actor, State
 from overnight.records.proposal import Proposal
@@ -44,14 +48,18 @@ _READ_BYTES = 1_000_000
 # The word to enter
 
 
-def opening(state: StudyState, reading: Reading) -> Opening:
-    """Everything the gate must know before the study may train."""
+def opening(state: StudyState, reading: Reading, *, calibrating: bool = False) -> Opening:
+    """Everything the gate must know before the study may train.
+
+    `calibrating` asks about the baseline alone: the eighth clause, which is about candidates, is not needed for it.
+    """
     contract = reading.contract()
+    given = standings(reading, state)
     return Opening(
-        standings=standings(reading, state),
+        standings=tuple(one for one in given if not calibrating or one.clause is not Clause.EXPERIMENTS),
         contract=contract,
         digest=digest(contract) if contract is not None else None,
-        entered=state.entered,
+        entered=state.calibrating if calibrating else state.entered,
         tree=state.tree,
         runs=len(state.runs),
         wall_seconds=state.wall_seconds / _slots(contract),
@@ -59,6 +67,14 @@ def opening(state: StudyState, reading: Reading) -> Opening:
         host=platform.node(),
         baseline=state.baseline,
     )
+
+
+def _calibrates(state: StudyState, reading: Reading, candidate: str) -> bool:
+    """Whether this is the baseline, before the eighth clause is approved as it stands."""
+    if candidate != state.baseline or state.calibrating is None:
+        return False
+    eighth = next(one for one in standings(reading, state) if one.clause is Clause.EXPERIMENTS)
+    return eighth.standing != "in force"
 
 
 def _slots(contract: Contract | None) -> int:
@@ -84,6 +100,19 @@ def enter(study: Study, who: Who) -> Contract:
     return case.contract
 
 
+def enter_to_calibrate(study: Study, who: Who) -> Contract:
+    """Record the word to run the baseline alone, before the eighth clause is approved, or refuse and record why."""
+    reading = read_terms(study.machine, study.at)
+    case = opening(study.state, reading, calibrating=True)
+    reasons = may_open(case)
+    if reasons or case.contract is None or case.digest is None:
+        raise _refuse(study, None, reasons)
+    if case.entered != case.digest:
+        entry = LoopEntry(contract=case.digest, approver=who.name, strength=who.strength, calibrating=True)
+        study.append(Actor.PERSON, entry)
+    return case.contract
+
+
 # Candidates
 
 
@@ -93,15 +122,46 @@ def propose_params(study: Study, store: Store, proposal: Proposal) -> Candidate:
     return _draft(study, store, proposal, tree)
 
 
-def propose_copy(study: Study, store: Store, proposal: Proposal, copy: Path) -> Candidate | Refusal:
-    """Draft a candidate from an edited plain copy of the tip."""
-    found = read_copy(copy)
-    if found.reasons:
-        refusal = Refusal(candidate=None, reasons=found.reasons)
+def propose_copy(
+    study: Study, store: Store, proposal: Proposal, copy: Path, *, base: str | None = None
+) -> Candidate | Refusal:
+    """Draft a candidate from an edited plain copy of the tip, or of an earlier tip, whose changes are carried over.
+
+    A copy that holds a secret, or what can never be part of a candidate, is refused before anything of it is stored.
+    """
+    found, tip = read_copy(copy), store.tree_of(study.state.tip)
+    made_from = store.tree_of(base) if base is not None else tip
+    reasons = found.reasons or _secrets(store, made_from, found)
+    try:
+        tree = tip if reasons else with_copy(store, made_from, found, scratch=study.at.folder, onto=tip)
+    except Overtaken as overtaken:
+        says = f"The tip has changed {overtaken} since the copy was made, so it cannot be carried over."
+        reasons = (Reason(rule="provenance", says=says),)
+    if reasons:
+        refusal = Refusal(candidate=None, reasons=reasons)
         study.append(Actor.GATE, refusal)
         return refusal
-    tree = with_copy(store, store.tree_of(study.state.tip), found, scratch=study.at.folder)
-    return _draft(study, store, proposal, tree)
+    return _draft(study, store, _with_params(store, proposal, tip, tree), tree)
+
+
+def _secrets(store: Store, base: str, found: Found) -> tuple[Reason, ...]:
+    """Keys and tokens that an edited copy brings, looked for before it is stored."""
+    before = {file.path: file.blob for file in store.files(base) if file.mode != GITLINK}
+    new = {path: data for path, (_, data) in found.files.items() if before.get(path) != store.blob_id(data, like=base)}
+    old = store.blobs(before[path] for path in new if path in before)
+    leaks = (leak(path, old.get(before.get(path, ""), b""), data) for path, data in new.items())
+    return tuple(Reason(rule="secrets", says=says) for says in leaks if says)[:20]
+
+
+def _with_params(store: Store, proposal: Proposal, base: str, tree: str) -> Proposal:
+    """The proposal with the parameters that an edited copy changed, where both trees are nothing but parameters."""
+    with suppress(UserError, Misfit):  # what cannot be read as parameters is for the gate to refuse
+        if proposal.params or {file.path for file in store.files(tree)} != {PARAMS_FILE}:
+            return proposal
+        before, after = params_of(store, base), params_of(store, tree)
+        moved = {key: value for key, value in after.items() if key not in before or before[key] != value}
+        return replace(proposal, params=moved)
+    return proposal
 
 
 def _draft(study: Study, store: Store, proposal: Proposal, tree: str) -> Candidate:
@@ -127,7 +187,7 @@ def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, h
     decode(Proposal, encode(proposal), where="proposal")  # whoever made it: an idea that no record takes is none
     base = study.state.tip
     on = Ground(study.state.next_candidate(), base, digest(how.contract), study.machine.now(), how.plant)
-    candidate = build(store, proposal, tree, on=on)
+    candidate = replace(build(store, proposal, tree, on=on), idea=_idea(study, store, tree, how.contract))
     study.append(how.actor, candidate)
     store.move_ref(study.at.ref("candidates", candidate.id), candidate.commit, old=None)
     folder = study.at.candidate(candidate.id)
@@ -136,6 +196,39 @@ def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, h
     diff = store.diff(store.tree_of(base), tree).decode(errors="replace")
     write_file(study.machine, folder / "change.diff", lines(diff).encode())
     return candidate
+
+
+def _idea(study: Study, store: Store, tree: str, contract: Contract) -> str:
+    """What a tree shares with every other that comes to the same thing; compared with the baseline's own tree."""
+    changes = store.changes(study.state.tree, tree)
+    read = [change for change in changes if change.new_bytes <= _READ_BYTES]
+    ids = [change.old_blob for change in read if change.old_mode not in (ABSENT, GITLINK)]
+    ids += [change.new_blob for change in read if change.new_mode not in (ABSENT, GITLINK)]
+    blobs = store.blobs(ids)
+
+    def held(mode: str, blob: str) -> bytes:
+        return b"" if mode == ABSENT else blobs.get(blob, blob.encode())
+
+    changed = {one.path: (held(one.old_mode, one.old_blob), held(one.new_mode, one.new_blob)) for one in changes}
+    trainer = trainers.trainer_of(contract.baseline.command)
+    return idea_of(changed, trainers.space(trainer) if trainer is not None else None)
+
+
+def _twin(study: Study, one: CandidateState, idea: str, contract: str | None) -> str:
+    """The last earlier candidate that comes to the same thing, and how it ended.
+
+    One that was refused, or waits under other terms or on another tip, was never tried and never will be.
+    """
+    found = ""
+    for other in study.state.candidates.values():
+        if other.id == one.id:
+            break
+        waits = other.state in (State.DRAFT, State.VALIDATED)
+        dead = waits and (other.validated_under != contract or other.base != study.state.tip)
+        if other.idea == idea and not other.plant and (not dead or other.id == study.state.baseline):
+            baseline = other.id == study.state.baseline
+            found = "the baseline itself" if baseline else f"{other.id}, which {ENDED[ending(other)]}"
+    return found
 
 
 def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]:
@@ -148,7 +241,7 @@ def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]
         record_refusal(study, None, (Reason(rule="provenance", says=_NO_PROVENANCE.format(name)),))
     one = find_candidate(study.state, name)
     reading = read_terms(study.machine, study.at)
-    case = opening(study.state, reading)
+    case = opening(study.state, reading, calibrating=_calibrates(study.state, reading, name))
     if case.contract is None or case.digest is None:
         reasons = may_open(case)
     else:
@@ -162,9 +255,10 @@ def admit_candidate(study: Study, store: Store, name: str) -> tuple[Reason, ...]
     return reasons
 
 
-def may_launch_now(study: Study) -> tuple[Reason, ...]:
-    """What stands against launching anything at this moment, read anew from disk."""
-    return may_launch(opening(study.state, read_terms(study.machine, study.at)))
+def may_launch_now(study: Study, candidate: str = "") -> tuple[Reason, ...]:
+    """What stands against launching a candidate, or anything, at this moment, read anew from disk."""
+    reading = read_terms(study.machine, study.at)
+    return may_launch(opening(study.state, reading, calibrating=_calibrates(study.state, reading, candidate)))
 
 
 def permit(study: Study, name: str, who: Who) -> Permit:
@@ -242,6 +336,7 @@ def _admission(study: Study, store: Store, one: CandidateState, case: Opening, c
         before={change.path: blobs[change.old_blob] for change in changes if change.old_blob in blobs},
         after={change.path: blobs[change.new_blob] for change in changes if change.new_blob in blobs},
         space=trainers.space(trainer) if trainer is not None else None,
+        twin=_twin(study, one, _idea(study, store, tree, contract), case.digest) if tree is not None else "",
     )
 
 

@@ -94,19 +94,24 @@ def reproduce(bench: Bench, name: str, tell: Callable[[str], None]) -> Reproduct
     _check(bench, run)
     before = tuple(total for _, total in _recorded(bench, name))
     folder, began = bench.study.at.reproductions / name, time.monotonic()
-    _remove(bench.launcher, folder)
-    prepared = lay_out(bench, run, folder)
-    try:
-        launch(prepared, bench.launcher)
-        _wait(bench.launcher, folder, lambda seconds: tell(f"{name} is training again: {seconds:.0f} s"))
-    except BaseException:
-        _stop(bench.launcher, folder)
-        raise
+    train_once(bench, run, folder, lambda seconds: tell(f"{name} is training again: {seconds}"))
     after, because = _measured(bench, name, folder)
     found = Reproduction(name, run.candidate, before, after, because, time.monotonic() - began)
     clear(folder)
     bench.study.append(Actor.ENGINE, Note(says=f"{name} was trained again. {found.says()}"[:1900]))
     return found
+
+
+def train_once(bench: Bench, run: Run, folder: Path, tell: Callable[[str], None]) -> None:
+    """Train in a folder of its own by the one launch path, to the end; whoever interrupts it stops the training."""
+    _remove(bench.launcher, folder)
+    prepared = lay_out(bench, run, folder)
+    try:
+        launch(prepared, bench.launcher)
+        _wait(bench.launcher, folder, lambda seconds: tell(f"{seconds:.0f} s"))
+    except BaseException:
+        _stop(bench.launcher, folder)
+        raise
 
 
 def _check(bench: Bench, run: Run) -> None:

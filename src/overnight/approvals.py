@@ -1,7 +1,7 @@
 """The terms of a study, and the words that people give about them: eight clauses, and candidates by themselves."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from overnight import signatures
@@ -61,11 +61,16 @@ def approve_clauses(study: Study, reading: Reading, clauses: Iterable[Clause], w
         raise Refused("overnight approve", (_weaker(study.state, weaker),), hint=_how_to_replace(study.state, weaker))
     flawed = signatures.flaws(study.state)
     due = [clause for clause in wanted if _is_due(study.state, clause, now[clause], who, flawed)]
-    word = _given(study, who, reading, [signatures.clause_line(clause, now[clause]) for clause in due])
+    shown = study.state.calibration_digest() if Clause.EXPERIMENTS in due else None
+    lines = [signatures.clause_line(clause, now[clause]) for clause in due]
+    lines += [signatures.calibration_line(shown)] if shown is not None else []
+    word = _given(study, who, reading, lines)
     for clause in due:
         approval = approving.approval(
             reading.clauses[clause], clause, given=word, before=study.state.approvals.get(clause)
         )
+        if clause is Clause.EXPERIMENTS:
+            approval = replace(approval, calibration=shown)
         study.append(Actor.PERSON, approval)
         write_file(study.machine, study.at.approvals / f"{_number(clause)}-{clause}.json", dumps(approval))
         given.append(approval)

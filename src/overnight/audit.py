@@ -8,7 +8,9 @@ measures anew, and puts them through the same test. A gain that does not come ou
 import json
 from math import isclose
 
-from overnight.decide.certify import Arm, Certification, certify
+from overnight.attempts import Attempt
+from overnight.decide.certify import Arm, Certification
+from overnight.decide.looks import SeedsWanted, attempt
 from overnight.evaluate.measure import Measured
 from overnight.records.audit import ResultAudit
 from overnight.records.codec import dumps
@@ -20,22 +22,26 @@ from overnight.study.study import Study
 
 
 def audit(
-    study: Study, contract: Contract, candidate: str, claimed: Certification, evidence: tuple[str, ...]
+    study: Study, contract: Contract, one: Attempt, claimed: Certification, evidence: tuple[str, ...]
 ) -> ResultAudit:
     """Compute a claimed gain again from the episodes of the runs it names, and leave a file that says so."""
+    candidate = one.tip
     artefacts = _artefacts(study)
     again = [_measured(study, artefacts.get(run)) for run in evidence]
-    ours = [one for run, one in zip(evidence, again, strict=True) if study.state.runs[run].candidate == candidate]
-    theirs = [one for run, one in zip(evidence, again, strict=True) if study.state.runs[run].candidate != candidate]
+    ours = [got for run, got in zip(evidence, again, strict=True) if study.state.runs[run].candidate == candidate]
+    theirs = [got for run, got in zip(evidence, again, strict=True) if study.state.runs[run].candidate != candidate]
     names = [rail.name for rail in contract.metric.guardrails]
-    found = certify(contract.metric, _arm(ours, names), _arm(theirs, names), alpha=0.5)
-    same = _same(claimed, found)
+    found = attempt(
+        contract.metric, one.looks, _arm(ours, names), _arm(theirs, names), alpha=one.alpha, next_alpha=one.next_alpha
+    )
+    same = not isinstance(found, SeedsWanted) and _same(claimed, found)
+    gain = None if isinstance(found, SeedsWanted) else found.gain.estimate
     result = ResultAudit(
         candidate=candidate,
         claimed_gain=claimed.gain.estimate,
-        recomputed_gain=found.gain.estimate,
+        recomputed_gain=gain,
         verdict="passed" if same else "failed",
-        because=_sentence(len(again), claimed.gain.estimate, found.gain.estimate, same=same),
+        because=_sentence(len(again), claimed.gain.estimate, gain, same=same),
         evidence_paths=tuple(f"objects/{artefacts[run]}" for run in evidence if run in artefacts),
     )
     make_folder(study.machine, study.at.audits)
@@ -76,12 +82,15 @@ def _same(claimed: Certification, found: Certification) -> bool:
         (one.gain.estimate, one.gain.low, one.gain.high, *(rail.worse_by for rail in one.guardrails))
         for one in (claimed, found)
     )
-    return len(ours) == len(theirs) and all(
-        isclose(one, other, rel_tol=1e-9, abs_tol=1e-9) for one, other in zip(ours, theirs, strict=True)
+    return (
+        claimed.verdict is found.verdict
+        and len(ours) == len(theirs)
+        and all(isclose(one, other, rel_tol=1e-9, abs_tol=1e-9) for one, other in zip(ours, theirs, strict=True))
     )
 
 
-def _sentence(runs: int, claimed: float, found: float, *, same: bool) -> str:
+def _sentence(runs: int, claimed: float, found: float | None, *, same: bool) -> str:
     if same:
         return f"The gain of {claimed:g} comes out again from the stored episodes of {runs} runs."
-    return f"A gain of {claimed:g} was computed, but the stored episodes of {runs} runs give {found:g}."
+    other = "no verdict" if found is None else f"{found:g}, or another verdict"
+    return f"A gain of {claimed:g} was computed, but the stored episodes of {runs} runs give {other}."

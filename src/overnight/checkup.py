@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +18,9 @@ from typing import Literal, NamedTuple
 
 from overnight import __version__
 from overnight.admission import read_terms
+from overnight.awake import risks
 from overnight.candidate.tree import run_git
+from overnight.contract import agents
 from overnight.errors import OvernightError, Refused, UserError
 from overnight.evaluate.seeds import keys_folder, load_key
 from overnight.housekeeping import IsAlive
@@ -28,6 +30,7 @@ from overnight.records import strict_json
 from overnight.records.codec import encode
 from overnight.records.contract import Contract
 from overnight.records.env import EnvSpec
+from overnight.records.text import line
 from overnight.records.tier import is_weaker
 from overnight.room import LEAST_FREE_BYTES, disk_shortfall, size
 from overnight.sandbox.probe import strongest
@@ -70,8 +73,8 @@ PACKAGES = (
     Package(
         "pygame",
         ("pygame", "pygame-ce"),
-        "most environments cannot draw, so the report has no pictures",
-        'pip install "gymnasium[classic-control]"',
+        "CarRacing cannot be made, and most environments are drawn by our own sketches",
+        "pip install pygame-ce",
     ),
     Package(
         "Box2D",
@@ -106,7 +109,14 @@ def checkup(machine: Machine, folder: Path, is_alive: IsAlive, env: str | None =
         except OvernightError as error:
             found.append(Finding("study", "problem", f"{error}.", error.hint))
     contract = study.contract if study is not None else None
-    found = [*_programs(machine), *_packages(contract), *_imports(machine, contract, env), *_hardware(folder), *found]
+    found = [
+        *_programs(machine),
+        *_packages(contract),
+        *_imports(machine, contract, env),
+        *_agents(machine, contract),
+        *_hardware(folder),
+        *found,
+    ]
     return found if study is None else [*found, *_study(machine, study, is_alive)]
 
 
@@ -155,6 +165,45 @@ def installed(*names: str) -> str:
         except PackageNotFoundError:
             continue
     return ""
+
+
+# Coding agents
+
+
+def _agents(machine: Machine, contract: Contract | None) -> Iterator[Finding]:
+    """Whether the agents that are known by name are here and signed in, and the one that the contract names."""
+    named = contract.experiments.agent if contract is not None else None
+    for name, package in (("claude", "@anthropic-ai/claude-code"), ("codex", "@openai/codex")):
+        known = agents.KNOWN[name]
+        if named is not None and named.command[0] == name:
+            continue
+        if (path := shutil.which(name)) is None:
+            yield Finding(name, "note", "missing: it cannot propose, and search can", f"npm install -g {package}")
+        else:
+            yield Finding(name, "ok", f"{_version(machine, path)}; {_signed_in(known['variables'], known['files'])}")
+    if named is not None:
+        path = shutil.which(named.command[0])
+        says = f"{named.command[0]}, which the contract names, is not on the PATH"
+        if path is not None:
+            says = f"{_version(machine, path)}; {_signed_in(named.variables, named.files)}; isolation {named.tier}"
+        yield Finding("agent", "problem" if path is None else "ok", says)
+
+
+def _signed_in(variables: Sequence[str], files: Sequence[str]) -> str:
+    """Where an agent's credentials would come from; whether they are good, only its service knows."""
+    there = [name for name in variables if os.environ.get(name)]
+    there += [f"~/{name}" for name in files if (Path.home() / name).is_file()]
+    return f"credentials in {', '.join(there)}" if there else "no credentials found"
+
+
+def _version(machine: Machine, path: str) -> str:
+    env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C"}
+    try:
+        done = machine.run_process((path, "--version"), env=env, limit_seconds=_LIMIT_SECONDS)
+    except (OSError, TimeoutError):
+        return f"{path} does not start"
+    said = done.stdout.decode(errors="replace").strip().splitlines()
+    return line(said[0], 80) if done.returncode == 0 and said else f"{path} tells no version"
 
 
 # What only an import can tell
@@ -226,6 +275,10 @@ def _hardware(folder: Path) -> Iterator[Finding]:
         free = shutil.disk_usage(next(path for path in (where, *where.parents) if path.exists())).free
         short = free < LEAST_FREE_BYTES
         yield Finding(name, "problem" if short else "ok", f"{size(free)} free" + (", under 1 GB" if short else ""))
+    seen = risks()
+    yield from (Finding(one.name, "note", one.says, one.command) for one in seen)
+    if not seen:
+        yield Finding("awake", "ok", "nothing was seen that would put this machine to sleep or end a night")
     if not HOLDERS:
         yield Finding("isolation", "problem", explain(), raising())
         return

@@ -4,17 +4,16 @@ Pure: everything is computed from the entries, by the same computation that cert
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from overnight.decide.certify import Arm, Certification, certify, error_for_attempt
+from overnight.decide.certify import Arm, Certification
+from overnight.decide.looks import SeedsWanted, attempt, promise
+from overnight.decide.spending import LookPlan
 from overnight.records.contract import Contract
 from overnight.records.decision import Verdict
 from overnight.records.run import Outcome
 from overnight.study.ledger import RawEntry
 from overnight.study.state import Data, RunState, StudyState
-
-CONTROL_ROUND = 0
-"""The round of `confirm` seeds that belongs to the placebo; attempts to certify count from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def claims(state: StudyState, entries: Sequence[RawEntry], contract: Contract) -
             stack=stack(state, data["candidate"]),
             runs=tuple(data["evidence"]),
             found=found,
-            sentence=found.claim(contract.budget),
+            sentence=f"{found.claim(contract.budget)} {promise(contract.evaluation.max_false_claims)}",
             decision=data,
         )
 
@@ -72,7 +71,7 @@ def completed_runs(state: StudyState, candidate: str) -> list[tuple[str, RunStat
         for name, run in state.runs.items()
         if run.candidate == candidate and run.outcome is Outcome.COMPLETED and run.score is not None
     ]
-    return [pair for pair in done if pair[1].phase == "confirm" and pair[1].round != CONTROL_ROUND] or done
+    return [pair for pair in done if pair[1].phase == "confirm"] or done
 
 
 def median_run(state: StudyState, candidate: str) -> str | None:
@@ -82,11 +81,16 @@ def median_run(state: StudyState, candidate: str) -> str | None:
 
 
 def _certification(state: StudyState, contract: Contract, data: Data) -> Certification:
+    """The numbers of a certified gain, from the runs it names. Whether they certify it was decided, and audited."""
     runs = [state.runs[name] for name in data["evidence"]]
     ours = [run for run in runs if run.candidate == data["candidate"]]
     theirs = [run for run in runs if run.candidate != data["candidate"]]
-    alpha = error_for_attempt(runs[0].round, contract.evaluation.max_false_claims)
-    return certify(contract.metric, arm(contract, ours), arm(contract, theirs), alpha=alpha)
+    one_look = LookPlan(looks=(len(ours),), shares=(1.0,), paired=data.get("paired", False))
+    found = attempt(contract.metric, one_look, arm(contract, ours), arm(contract, theirs), alpha=0.5)
+    if not isinstance(found, SeedsWanted):
+        spent, details = data.get("error_spent"), data.get("details", "")
+        return replace(found, verdict=Verdict.CERTIFIED, error_spent=spent, details=details)
+    raise ValueError(f"{data['candidate']} is certified on fewer seeds than its incumbent.")
 
 
 def arm(contract: Contract, runs: Sequence[RunState]) -> Arm:

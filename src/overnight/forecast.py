@@ -1,19 +1,22 @@
 """What a night can do within its contract, said before it begins. Launches nothing and writes nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Literal
 
 from overnight.admission import slots
-from overnight.decide.certify import attempts_possible, error_for_attempt
-from overnight.decide.power import smallest_gain
+from overnight.decide.calibrate import experiments_that_fit, provable_gain
+from overnight.decide.plan import LEAST_FOR_A_CLAIM, StudyPlan, cost_of_an_idea, plan_study
 from overnight.decide.telling import decimals, told
+from overnight.racing import plan_of
 from overnight.records.contract import Contract
 from overnight.room import size, tree_bytes
 from overnight.study.layout import StudyFolder
 from overnight.study.state import StudyState
 
 Limit = Literal["runs", "hours", "candidates"]
+_COLD = 2
+"""The first runs compile what later ones find compiled, so they tell little about those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +30,15 @@ class Forecast:
     slots: int
     """How many runs go side by side on this machine."""
     candidates: int
-    """How many candidates fit when each is screened on all its seeds; more do when some are dropped early."""
+    """About how many candidates fit: most are rejected after a run or two."""
     limit: Limit
     """Which limit comes first."""
+    frozen: bool
+    """Whether the plan is frozen by a calibration, or the one that would be made now."""
+    baseline_seeds: int
+    """Train seeds on which the baseline is calibrated."""
+    looks: tuple[int, ...]
+    """Fresh seeds a side at each look of a certification; empty where nothing can be claimed."""
     runs_of_a_certification: int
     """Runs that are held back for certifying the tip."""
     alpha: float
@@ -50,54 +59,71 @@ class Forecast:
     """Why tonight can claim nothing; empty when it can."""
 
 
+def run_seconds(state: StudyState) -> float | None:
+    """How long a run takes by those that have ended, with room for its measurement, as the loop reckons."""
+    spent = [run.wall_seconds for run in state.runs.values() if run.wall_seconds]
+    warm = spent[_COLD:] or spent
+    return fmean(warm) * 1.2 + 1.0 if warm else None
+
+
+def runs_that_fit(state: StudyState, contract: Contract, side_by_side: int) -> int:
+    """The training runs that fit into the whole study, by its runs and by its hours where a run was timed."""
+    seconds, budget = run_seconds(state), contract.budget
+    if seconds is None:
+        return budget.max_runs
+    return max(1, min(budget.max_runs, int(budget.max_wall_hours * 3600 * side_by_side / seconds)))
+
+
+def planned(state: StudyState, contract: Contract, side_by_side: int) -> StudyPlan:
+    """The plan for the runs that fit, as far as the contract leaves it open."""
+    how, runs = contract.evaluation, runs_that_fit(state, contract, side_by_side)
+    plan = plan_study(runs, total_error=how.max_false_claims)
+    plan = plan.within(how.screen_train_seeds, how.confirm_train_seeds)
+    ideas = contract.experiments.stop.max_candidates
+    cost = cost_of_an_idea(plan, runs, ideas)
+    return replace(plan, ideas=ideas, rule=replace(plan.rule, idea_cost=cost))
+
+
 def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, side_by_side: int) -> Forecast:
     """Count what fits, as the loop will count it."""
-    how, budget = contract.evaluation, contract.budget
+    budget, frozen = contract.budget, plan_of(state, contract)
+    plan = frozen or planned(state, contract, side_by_side)
     runs_left = max(budget.max_runs - len(state.runs), 0)
     hours_left = max(budget.max_wall_hours - state.wall_seconds / side_by_side / 3600, 0.0)
     seconds_a_run = run_seconds(state)
-    confirm = 2 * how.confirm_train_seeds
-    before = confirm + _tip_seeds_missing(state, contract)
+    plan = replace(plan, ideas=None)  # the stop rule is a limit of its own here
+    before = 0 if frozen is not None else plan.rule.baseline_seeds
     fits: dict[Limit, int] = {
-        "runs": max((runs_left - before) // how.screen_train_seeds, 0),
+        "runs": experiments_that_fit(plan, runs_left - before),
         "candidates": max(contract.experiments.stop.max_candidates - _tried(state), 0),
     }
-    if seconds_a_run is not None:
-        runs_in_time = int(hours_left * 3600 * side_by_side / seconds_a_run)
-        fits["hours"] = max((runs_in_time - before) // how.screen_train_seeds, 0)
+    runs_in_time = None if seconds_a_run is None else int(hours_left * 3600 * side_by_side / seconds_a_run)
+    if runs_in_time is not None:
+        fits["hours"] = experiments_that_fit(plan, runs_in_time - before)
     limit = min(fits, key=lambda name: fits[name])
-    runs = before + fits[limit] * how.screen_train_seeds
-    alpha = error_for_attempt(state.attempts + 1, how.max_false_claims)
-    scores = _baseline_scores(state)
+    runs = min(runs_left, runs_in_time) if runs_in_time is not None else runs_left
+    scores, past = _baseline_scores(state), tuple(state.attempts_certified)
     noise = stdev(scores) if len(scores) > 1 else None
-    gain = smallest_gain(
-        how.confirm_train_seeds,
-        alpha,
-        noise_sd=1.0 if noise is None else noise,
-        least_gain=0.0 if noise is None else contract.metric.least_gain,
-    )
+    gain, _ = provable_gain(plan, 1.0 if noise is None else noise, past)
     return Forecast(
         runs_left=runs_left,
         hours_left=hours_left,
         slots=side_by_side,
         candidates=fits[limit],
         limit=limit,
-        runs_of_a_certification=confirm,
-        alpha=alpha,
+        frozen=frozen is not None,
+        baseline_seeds=plan.rule.baseline_seeds,
+        looks=plan.looks.looks if plan.looks is not None else (),
+        runs_of_a_certification=plan.looks.runs() if plan.looks is not None else 0,
+        alpha=plan.alpha(past),
         noise_sd=noise,
         noise_seeds=len(scores),
-        gain=gain,
+        gain=None if gain is None else gain + (contract.metric.least_gain if noise is not None else 0.0),
         run_seconds=seconds_a_run,
         seconds=None if seconds_a_run is None else min(runs * seconds_a_run / side_by_side, hours_left * 3600),
         disk_bytes=None if run_bytes is None else runs * run_bytes,
-        nothing=_why_nothing(contract, state, fits, gain),
+        nothing=_why_nothing(contract, state, plan, fits),
     )
-
-
-def run_seconds(state: StudyState) -> float | None:
-    """How long a run takes by those that have ended, with room for its measurement, as the loop reckons."""
-    spent = [run.wall_seconds for run in state.runs.values() if run.wall_seconds]
-    return fmean(spent) * 1.2 + 1.0 if spent else None
 
 
 def run_bytes(at: StudyFolder, state: StudyState) -> float | None:
@@ -107,49 +133,39 @@ def run_bytes(at: StudyFolder, state: StudyState) -> float | None:
     return fmean(sizes) if sizes else None
 
 
-def _tip_seeds_missing(state: StudyState, contract: Contract) -> int:
-    """Runs of the tip that the first screen still needs; later screens share them."""
-    tip = state.stack[-1] if state.stack else _candidate_of(state, state.incumbent) or state.baseline
-    reign = len(state.incumbents)
-    have = {
-        run.number for run in state.runs.values() if (run.candidate, run.phase, run.round) == (tip, "screen", reign)
-    }
-    return max(contract.evaluation.screen_train_seeds - len(have), 0)
-
-
-def _candidate_of(state: StudyState, commit: str) -> str:
-    return next((one.id for one in state.candidates.values() if one.commit == commit), "")
-
-
 def _tried(state: StudyState) -> int:
     return sum(one.validated_under is not None and one.id != state.baseline for one in state.candidates.values())
 
 
 def _baseline_scores(state: StudyState) -> list[float]:
-    runs = [run for run in state.runs.values() if run.candidate == state.baseline]
+    runs = [run for run in state.runs.values() if run.candidate == state.baseline and run.phase == "screen"]
     return [run.score for run in runs if run.score is not None]
 
 
-def _why_nothing(contract: Contract, state: StudyState, fits: dict[Limit, int], gain: float | None) -> str:
+def _why_nothing(contract: Contract, state: StudyState, plan: StudyPlan, fits: dict[Limit, int]) -> str:
     """The first reason why no verdict of tonight can become a claim, or nothing."""
-    how = contract.evaluation
-    each = how.confirm_train_seeds
-    if gain is None:
-        possible = attempts_possible(each, each, how.max_false_claims) if each >= 4 else 0
-        spent = f" after {state.attempts} attempts" if possible and state.attempts else ""
-        return f"{each} against {each} fresh train seeds are too few to certify any gain{spent}, however large."
-    if state.stack and contract.budget.max_runs - len(state.runs) >= 2 * each:
+    most, looks = contract.evaluation.confirm_train_seeds, plan.looks
+    if looks is None and most is not None and most < 4:
+        return f"{most} against {most} fresh train seeds are too few to certify any gain, however large."
+    if looks is None:
+        return (
+            f"Fewer than {LEAST_FOR_A_CLAIM} runs fit into this study, and four fresh seeds a side beside a baseline "
+            "and a search need that many; what is kept stays uncertified."
+        )
+    if not looks.can_certify(plan.alpha(tuple(state.attempts_certified))):
+        each = looks.looks[-1]
+        return f"{each} against {each} fresh train seeds are too few to certify after {state.attempts} attempts."
+    if state.stack and contract.budget.max_runs - len(state.runs) >= 2 * looks.looks[0]:
         return ""  # something is kept already, and it can be certified
     if not fits["runs"]:
-        needed = 2 * how.screen_train_seeds + 2 * each
         return (
-            f"{contract.budget.max_runs:,} runs with {len(state.runs):,} of them used cannot hold one screen and one "
-            f"certification; that takes {needed}."
+            f"{contract.budget.max_runs:,} runs with {len(state.runs):,} of them used cannot hold a candidate and a "
+            f"certification of {2 * looks.looks[0]} runs."
         )
     if not fits["candidates"]:
         return "The stop rule on candidates has fired already."
     if fits.get("hours") == 0:
-        return "The hours that are left cannot hold one screen and one certification."
+        return "The hours that are left cannot hold a candidate and a certification."
     return ""
 
 
@@ -161,7 +177,7 @@ def page(contract: Contract, found: Forecast, *, now: str) -> tuple[tuple[str, s
     return (
         ("Command", _command(contract)),
         ("Budget", _budget(contract, found)),
-        ("Seeds", _seeds(contract)),
+        ("Seeds", _seeds(contract, found)),
         ("Fits", _fits(found)),
         ("Smallest gain", _gain(contract, found)),
         ("Finish", _finish(contract, found, now)),
@@ -190,24 +206,30 @@ def _budget(contract: Contract, found: Forecast) -> str:
     )
 
 
-def _seeds(contract: Contract) -> str:
+def _seeds(contract: Contract, found: Forecast) -> str:
     how = contract.evaluation
+    seeds = _count(found.baseline_seeds, "train seed")
+    base = f"The baseline is calibrated on {seeds}, {how.screen_episodes} episodes each"
+    race = "a candidate races on the tip's seeds, one at a time"
+    if not found.looks:
+        return f"{base}; {race}; nothing is certified."
+    looks = " and ".join(str(seeds) for seeds in found.looks)
     return (
-        f"A screen has up to {how.screen_train_seeds} train seeds shared with the tip, {how.screen_episodes} episodes "
-        f"each; a certification has {how.confirm_train_seeds} fresh ones for each side, {how.confirm_episodes} "
-        "episodes each."
+        f"{base}; {race}; a certification looks at {looks} fresh ones for each side, {how.confirm_episodes} "
+        f"episodes each. {'This is frozen.' if found.frozen else 'This is frozen with the eighth approval.'}"
     )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _fits(found: Forecast) -> str:
     first = {"runs": "the runs", "hours": "the hours", "candidates": "the stop rule"}[found.limit]
-    many = "1 candidate" if found.candidates == 1 else f"{found.candidates:,} candidates"
-    more = "" if found.limit == "candidates" else "; more, where some are dropped after fewer seeds"
+    many = f"About {_count(found.candidates, 'candidate')}"
     unknown = "" if found.run_seconds is not None else "; whether the hours suffice is unknown until a run has ended"
-    return (
-        f"{many} on all their seeds, and a certification of {found.runs_of_a_certification} runs. "
-        f"What ends it first: {first}{more}{unknown}."
-    )
+    held = f", and a certification of up to {found.runs_of_a_certification} runs" if found.looks else ""
+    return f"{many}{held}. What ends it first: {first}{unknown}."
 
 
 def _gain(contract: Contract, found: Forecast) -> str:

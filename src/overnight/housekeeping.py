@@ -25,7 +25,7 @@ from overnight.study.study import studies
 
 IsAlive = Callable[[Path], bool]
 """Whether the supervisor of a run's folder is still there."""
-_ONLY_WHILE_RUNNING = ("source", "guest", "home", "tmp")
+_ONLY_WHILE_RUNNING = ("source", "guest", "library", "home", "tmp")
 _LEFT_BEHIND = ("policy", "out", "log", "supervisor.log")
 
 

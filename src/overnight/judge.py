@@ -3,53 +3,133 @@
 Both questions are answered from the ledger alone, so a night that was killed asks for the
 same runs again and comes to the same verdicts.
 
+    calibrate the baseline on a few tuning seeds, before anything else
     control   a planted placebo against the baseline, by the test that a claim must pass
-    screen    an idea against the tip, on seeds that both share; moves the tip, claims nothing
+    race      an idea against the tip, on tuning seeds that both share; moves the tip, claims nothing
     certify   the tip against the incumbent, on fresh seeds; the only verdict that a claim rests on
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
+from overnight import calibrating
+from overnight.attempts import (
+    CONTROL_FIRST,
+    CONTROL_ROUND,
+    Attempt,
+    Tested,
+    attempt_of,
+    control_of,
+    control_seeds,
+    results,
+)
 from overnight.audit import audit
-from overnight.claims import CONTROL_ROUND, arm, incumbent
-from overnight.decide.certify import Certification, certify, error_for_attempt
-from overnight.decide.screen import Pair, screen
+from overnight.claims import incumbent
+from overnight.decide.certify import Certification
+from overnight.decide.plan import StudyPlan
+from overnight.decide.race import Race, Want
+from overnight.decide.screened import Screened
 from overnight.decide.telling import decimals, told
 from overnight.records.decision import Decision, LoopDecision, Verdict
 from overnight.records.lifecycle import State
 from overnight.records.text import sentence
-from overnight.study.state import CandidateState, RunState
+from overnight.study.state import CandidateState
 from overnight.trials import Bench, Phase, Wanted
 
 _OVER = (State.ACCEPTED, State.REJECTED, State.INCONCLUSIVE, State.REVERTED)
 
-Results = dict[int, tuple[str, RunState]]
-"""A candidate's runs of one round by the number of their seed, each with its id."""
+
+def race_of(bench: Bench) -> Race | None:
+    """The race of this study as it stands; None while nothing is calibrated."""
+    return bench.follower.race(bench.study.state, bench.contract)
 
 
 def wanted(bench: Bench, *, certifying: bool) -> Iterator[Wanted]:
     """The runs that the next verdict needs, first things first; the arms of a comparison are interleaved."""
-    state, how, focus = bench.study.state, bench.contract.evaluation, in_focus(bench)
-    if focus is not None and focus.plant:
-        seeds = how.confirm_train_seeds
-        arms = {state.baseline: range(seeds), focus.id: range(seeds, 2 * seeds)}
-        yield from _missing(bench, arms, "confirm", CONTROL_ROUND)
-    elif focus is not None:
-        seeds_left = range(len(_pairs(bench, focus.id)), how.screen_train_seeds)
-        yield from _missing(bench, dict.fromkeys((tip(bench), focus.id), seeds_left), "screen", _reign(bench))
+    state, race = bench.study.state, race_of(bench)
+    plan = bench.follower.plan
+    if race is None or plan is None:
+        yield from _missing(bench, calibrating.wanted(bench))
+        return
+    focus = in_focus(bench)
+    if state.attempt_is_open():
+        yield from _attempt_runs(bench, race, plan)
+    elif race.racing is not None:
+        yield from _race_runs(bench, race)
+    elif focus is not None and focus.plant:
+        yield from _missing(bench, _control_runs(plan, focus))
     elif certifying:
-        arms = dict.fromkeys((tip(bench), incumbent(state)), range(how.confirm_train_seeds))
-        yield from _missing(bench, arms, "confirm", state.attempts + 1)
+        yield from _attempt_runs(bench, race, plan)
+    elif focus is not None:
+        first = race.first_of(focus.id)
+        yield from _missing(bench, (_screen(bench, one) for one in _with_likely(bench, first)))
+
+
+def _with_likely(bench: Bench, first: Want) -> Iterator[Want]:
+    """A candidate's first seed, and its next ones where slots would stand idle."""
+    yield from (Want(first.candidate, first.number + more) for more in range(1 + _idle(bench)))
+
+
+def _race_runs(bench: Bench, race: Race) -> Iterator[Wanted]:
+    """What the race needs; and the candidate's next seeds, where slots would stand idle and time is what is short."""
+    if undecided(bench) is not None:
+        return  # a verdict is due, and waits only for runs that are being stopped
+    sure = race.wants()
+    likely = race.likely(max(_idle(bench) + 1 - len(sure), 0))
+    yield from _missing(bench, (_screen(bench, one) for one in chain(sure, likely)))
+
+
+def _idle(bench: Bench) -> int:
+    """How many slots would stand idle while one run is waited for; none where every run is dear."""
+    found = bench.follower.calibration
+    return bench.slots - 1 if found is not None and found.runs < found.max_runs else 0
+
+
+def _screen(bench: Bench, want: Want) -> Wanted:
+    return Wanted(want.candidate, "screen", len(bench.study.state.incumbents), want.number)
+
+
+def _attempt_runs(bench: Bench, race: Race, plan: StudyPlan) -> Iterator[Wanted]:
+    one = attempt_of(bench, race, plan)
+    if one is None:
+        return
+    found = one.tested(bench)
+    seeds = found.seeds if not isinstance(found, Tested) else 0
+    arms = ((arm, number) for number in range(seeds) for arm in (one.tip, one.incumbent))
+    yield from _missing(bench, (Wanted(arm, "confirm", one.number, number) for arm, number in arms))
+
+
+def _control_runs(plan: StudyPlan, placebo: CandidateState) -> Iterator[Wanted]:
+    if plan.looks is None:
+        return
+    for number in range(control_seeds(plan)):
+        yield Wanted(placebo.id, "screen", CONTROL_ROUND, CONTROL_FIRST + number)
+
+
+def _missing(bench: Bench, wants: Iterator[Wanted]) -> Iterator[Wanted]:
+    """Those of the wanted runs that nobody has started, or that were lost."""
+    there: dict[tuple[str, Phase, int], set[int]] = {}
+    for want in wants:
+        key = (want.candidate, want.phase, want.round)
+        if key not in there:
+            there[key] = set(results(bench, *key))
+        if want.number not in there[key]:
+            yield want
 
 
 def verdict(bench: Bench) -> Decision | None:
     """The verdict that the evidence allows now, or None when it allows none yet."""
+    race = race_of(bench)
+    plan = bench.follower.plan
+    if race is None or plan is None:
+        return None
     focus = in_focus(bench)
-    if focus is None:
-        found = _certified(bench)
-    else:
-        found = _controlled(bench, focus) if focus.plant else _screened(bench, focus)
+    found = _raced(bench, race, plan)
+    if found is None and bench.study.state.attempt_is_open():
+        found = _certified(bench, race, plan)
+    if found is None and focus is not None and focus.plant:
+        found = _controlled(bench, plan, focus)
     return None if found is None else _with_doubts(bench, found)
 
 
@@ -63,11 +143,17 @@ def in_focus(bench: Bench) -> CandidateState | None:
     """The candidate that is being measured: the first that the gate has let in and nobody has judged."""
     state = bench.study.state
     for found in state.candidates.values():
-        if found.id == state.baseline or found.kept or found.validated_under is None:
+        if found.id == state.baseline or (found.kept and not found.racing) or found.validated_under is None:
             continue
-        if found.state is not State.DRAFT and found.state not in _OVER:
+        if found.state is not State.DRAFT and found.state not in _OVER and not _is_idle_plant(bench, found):
             return found
     return None
+
+
+def _is_idle_plant(bench: Bench, one: CandidateState) -> bool:
+    """Whether a placebo has no test to pass, because the study can claim nothing anyway."""
+    plan = bench.follower.plan
+    return bool(one.plant) and plan is not None and plan.looks is None
 
 
 def tip(bench: Bench) -> str:
@@ -76,119 +162,95 @@ def tip(bench: Bench) -> str:
     return state.stack[-1] if state.stack else incumbent(state)
 
 
-# Runs and their results
+# The race
 
 
-def _reign(bench: Bench) -> int:
-    return len(bench.study.state.incumbents)
-
-
-def _results(bench: Bench, candidate: str, phase: Phase, round_: int) -> Results:
-    """The last run of a candidate for each seed of a round, leaving out runs that were lost."""
-    return {
-        run.number: (name, run)
-        for name, run in bench.study.state.runs.items()
-        if (run.candidate, run.phase, run.round) == (candidate, phase, round_)
-        and (run.outcome is None or not run.outcome.is_repeated())
-    }
-
-
-def _missing(bench: Bench, arms: dict[str, range], phase: Phase, round_: int) -> Iterator[Wanted]:
-    have = {name: _results(bench, name, phase, round_) for name in arms}
-    for numbers in zip(*arms.values(), strict=True):
-        for name, number in zip(arms, numbers, strict=True):
-            if number not in have[name]:
-                yield Wanted(name, phase, round_, number)
-
-
-def _has_result(run: RunState) -> bool:
-    return run.outcome is not None and (run.outcome.is_candidates_fault() or run.evidence > 0)
-
-
-def _complete(results: Results, seeds: int) -> bool:
-    return len(results) >= seeds and all(_has_result(run) for _, run in results.values())
-
-
-def _names(*arms: Results) -> tuple[str, ...]:
-    return tuple(name for side in arms for name, _ in side.values())
-
-
-# Screening
-
-
-def _pairs(bench: Bench, candidate: str) -> tuple[Pair, ...]:
-    """The train seeds on which both the candidate and the tip have a result, in order and without a gap."""
-    ours = _results(bench, candidate, "screen", _reign(bench))
-    tips = _results(bench, tip(bench), "screen", _reign(bench))
-    found = []
-    for number in range(bench.contract.evaluation.screen_train_seeds):
-        if number not in ours or number not in tips:
-            break
-        (run, mine), (tip_run, other) = ours[number], tips[number]
-        if not _has_result(mine) or not _has_result(other):
-            break
-        found.append(
-            Pair(
-                train_seed=mine.train_seed, run=run, candidate_score=mine.score, tip_run=tip_run, tip_score=other.score
-            )
-        )
-    return tuple(found)
-
-
-def _screened(bench: Bench, focus: CandidateState) -> Decision | None:
-    pairs = _pairs(bench, focus.id)
-    if not pairs or focus.state not in (State.COMPLETED, State.DEBUG):
+def undecided(bench: Bench) -> Screened | None:
+    """What the race has found about the racing candidate, and the ledger does not say yet."""
+    race = race_of(bench)
+    one = next((found for found in reversed(bench.study.state.candidates.values()) if found.racing), None)
+    if race is None or one is None:
         return None
-    return screen(bench.contract.metric, pairs, candidate=focus.id, wanted=bench.contract.evaluation.screen_train_seeds)
+    if race.racing == one.id:
+        return race.leading if not one.kept else None
+    return next((found for found in reversed(race.verdicts) if found.candidate == one.id), None)
+
+
+def _raced(bench: Bench, race: Race, plan: StudyPlan) -> Decision | None:
+    found = undecided(bench)
+    if found is None:
+        return None
+    one = bench.study.state.candidates[found.candidate]
+    if one.state not in (State.COMPLETED, State.DEBUG):
+        return None  # some of its runs are still going; they are being stopped
+    evidence = _evidence(bench, found)
+    decision = found.decision(bench.contract.metric, plan.rule, evidence=evidence)
+    if race.racing == one.id:
+        because = found.leads(bench.contract.metric, plan.rule.fresh_seeds)
+        decision = replace(decision, because=because, provisional=True)
+    return decision
+
+
+def _evidence(bench: Bench, found: Screened) -> tuple[str, ...]:
+    """The candidate's runs that were looked at, and the tip's on the same seeds."""
+    state, one = bench.study.state, bench.study.state.candidates[found.candidate]
+    base = next((other.id for other in state.candidates.values() if other.commit == one.base), state.baseline)
+    names = {(run.candidate, run.number): name for name, run in state.runs.items() if _counts(bench, name)}
+    pairs = chain(((one.id, number) for number in found.numbers), ((base, number) for number in found.numbers))
+    return tuple(names[pair] for pair in pairs if pair in names)
+
+
+def _counts(bench: Bench, name: str) -> bool:
+    run = bench.study.state.runs[name]
+    same = run.phase == "screen" and run.comparability == bench.contract.comparability()
+    return same and run.outcome is not None and (run.evidence > 0 or run.outcome.is_candidates_fault())
 
 
 # Certification, and the control that must fail it
 
 
-def _certified(bench: Bench) -> Decision | None:
-    """The verdict on the tip, once every run of the attempt has its result."""
-    state, how = bench.study.state, bench.contract.evaluation
-    attempt = state.attempts + 1
-    arms = [_results(bench, name, "confirm", attempt) for name in (tip(bench), incumbent(state))]
-    if not state.stack or not all(_complete(side, how.confirm_train_seeds) for side in arms):
+def _certified(bench: Bench, race: Race, plan: StudyPlan) -> Decision | None:
+    """The verdict on the tip, once every run of the look has its result."""
+    one = attempt_of(bench, race, plan)
+    found = one.tested(bench) if one is not None else None
+    if one is None or not isinstance(found, Tested):
         return None
-    found = _tested(bench, arms[0], arms[1], attempt)
-    evidence = _names(*arms)
-    if found.verdict is not Verdict.CERTIFIED:
-        return found.decision(candidate=tip(bench), evidence=evidence)
-    checked = audit(bench.study, bench.contract, tip(bench), found, evidence)
+    if found.certification.verdict is not Verdict.CERTIFIED:
+        return found.certification.decision(candidate=one.tip, evidence=found.evidence)
+    return _audited(bench, one, found)
+
+
+def _audited(bench: Bench, one: Attempt, found: Tested) -> Decision:
+    claimed, evidence = found.certification, found.evidence
+    checked = audit(bench.study, bench.contract, one, claimed, evidence)
     if checked.verdict == "passed":
-        return found.decision(candidate=tip(bench), evidence=evidence, audit=f"attempt-{attempt}")
+        return claimed.decision(candidate=one.tip, evidence=evidence, audit=f"attempt-{one.number}")
     because = f"The audit of the gain failed, so nothing is claimed: {checked.because}"
-    unproven = replace(found, verdict=Verdict.INCONCLUSIVE, because=because)
-    return replace(unproven.decision(candidate=tip(bench), evidence=evidence), loop=LoopDecision.ESCALATE)
+    unproven = replace(claimed, verdict=Verdict.INCONCLUSIVE, because=because)
+    return replace(unproven.decision(candidate=one.tip, evidence=evidence), loop=LoopDecision.ESCALATE)
 
 
-def _tested(bench: Bench, ours: Results, theirs: Results, attempt: int) -> Certification:
-    alpha = error_for_attempt(attempt, bench.contract.evaluation.max_false_claims)
-    mine, other = (arm(bench.contract, [side[number][1] for number in sorted(side)]) for side in (ours, theirs))
-    return certify(bench.contract.metric, mine, other, alpha=alpha)
-
-
-def _controlled(bench: Bench, placebo: CandidateState) -> Decision | None:
+def _controlled(bench: Bench, plan: StudyPlan, placebo: CandidateState) -> Decision | None:
     """The verdict on the placebo: rejected where the test finds no gain, and never anything that moves the tip.
 
     Where the test does find one, the judge has failed its own test; the placebo is then inconclusive, and
     the report opens with a warning.
     """
-    state, seeds = bench.study.state, bench.contract.evaluation.confirm_train_seeds
-    ours, theirs = (_results(bench, name, "confirm", CONTROL_ROUND) for name in (placebo.id, state.baseline))
-    if not _complete(ours, seeds) or not _complete(theirs, seeds):
+    found = control_of(bench, plan, placebo.id)
+    if found is None:
         return None
-    found = _tested(bench, ours, theirs, attempt=1)
-    fooled = found.verdict is Verdict.CERTIFIED
-    alpha = error_for_attempt(1, bench.contract.evaluation.max_false_claims)
+    fooled = found.certification.verdict is Verdict.CERTIFIED
+    judged = replace(
+        found.certification,
+        verdict=Verdict.INCONCLUSIVE,
+        because=_control_says(bench, found.certification, fooled=fooled),
+    ).decision(candidate=placebo.id, evidence=found.evidence)
+    return replace(judged, loop=LoopDecision.ESCALATE) if fooled else replace(judged, verdict=Verdict.REJECT)
+
+
+def _control_says(bench: Bench, found: Certification, *, fooled: bool) -> str:
     size = told(found.gain.estimate, decimals(found.gain.high - found.gain.low, digits=2), sign=True)
-    because = (
+    return (
         f"The test that a claim must pass found {'a' if fooled else 'no'} gain: {size} {bench.contract.metric.unit} "
-        f"in the median pair, p = {found.p_value:.2g} where {alpha:.2g} is allowed, {seeds} fresh seeds each."
+        f"on average over {len(found.candidate.scores)} fresh seeds each."
     )
-    judged = replace(found, verdict=Verdict.INCONCLUSIVE, because=because).decision(
-        candidate=placebo.id, evidence=_names(ours, theirs)
-    )
-    return judged if fooled else replace(judged, verdict=Verdict.REJECT)

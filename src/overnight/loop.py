@@ -5,38 +5,44 @@ goes on where it was: what is wanted next follows from the entries alone, runs t
 going are adopted, and a run that was lost is run again and does not count.
 
     settle      runs that have ended become entries, and their policies are measured
+    calibrate   when the baseline's first seeds are in, its noise and the frozen plan are written down
     judge       verdicts that the evidence allows are written down
     begin       the runs that the next verdict needs are started, as many as there are slots
     propose     when nothing is wanted, the proposer is asked, and the gate decides
-    certify     when the search is over, the tip is measured against the incumbent on fresh seeds
+    certify     when it is worth it, or the search is over, the tip meets the incumbent on fresh seeds
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from overnight import judge, plants
+from overnight import calibrating, judge, plants, verifying
 from overnight.admission import (
     Drafting,
     admit_candidate,
     draft_candidate,
     drafted,
     follow_ledger,
-    propose_params,
 )
 from overnight.candidate.build import params_of
 from overnight.contract import trainers
-from overnight.errors import Refused
+from overnight.errors import Refused, UserError
+from overnight.forecast import run_seconds
+from overnight.intake import carry_over, hear_inbox, take_up
 from overnight.ports import Proposer
 from overnight.propose.view import Sources, view
-from overnight.records.decision import Decision, Verdict
+from overnight.records.decision import Decision, LoopDecision, Turn, Verdict
 from overnight.records.lifecycle import Actor, State
+from overnight.records.limits import Scalar
 from overnight.records.metric import Direction
 from overnight.records.proposal import Exhausted, Proposal, View, Wait
+from overnight.records.text import sentence
+from overnight.study.state import CandidateState
 from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
 LOOK_SECONDS = 0.1
+ASKED = "Somebody asked to finish."
+CALIBRATED = "The baseline is calibrated."
 MOST_REFUSED = 20
 """A proposer that is refused so often in a row has nothing to offer that may run."""
 
@@ -48,7 +54,7 @@ class Night:
     bench: Bench
     proposer: Proposer
     deadline: float
-    """When the night is over, by the monotonic clock."""
+    """When the night is over, by the clock of the machine that does not count what stood still."""
     finishing: Callable[[], bool] = lambda: False
     """Whether somebody asked to finish what is running and report."""
     spent: str = ""
@@ -57,8 +63,10 @@ class Night:
     """Why the search is over; empty while it is not."""
     refused: int = 0
     """How many ideas in a row the gate refused."""
-    attempts: int = -1
-    """How many certifications were decided when the search was over: one more is made, and no second one."""
+    heed: Callable[[], None] = lambda: None
+    """Called again and again: takes note of what happens around the loop."""
+    only_calibrates: bool = False
+    """Whether the sitting ends when the baseline is calibrated, because the eighth clause is not approved yet."""
 
 
 def night(one: Night) -> str:
@@ -68,20 +76,57 @@ def night(one: Night) -> str:
     note_isolation(bench)
     adopt(bench)
     _draft_baseline(bench)
-    plants.draft(bench)
+    if not one.only_calibrates:
+        plants.draft(bench)
     _hear_drafts(bench)
+    why = _until_over(one)
+    if not one.only_calibrates:
+        turn(bench, LoopDecision.STOP, why)
+    return why
+
+
+def _until_over(one: Night) -> str:
+    bench = one.bench
     while True:
+        one.heed()
         settle(bench)
-        if _judge(bench):
+        if _calibrate(one) or _verify(bench) or _judge(bench):
             continue
+        if one.only_calibrates and not calibrating.is_due(bench.study.state, bench.contract):
+            return CALIBRATED
         wanted = _begin(one)
         if bench.going:
             bench.passing(_progress(one))
-            time.sleep(LOOK_SECONDS)
+            bench.study.machine.sleep(LOOK_SECONDS)
         elif one.finishing() or one.spent:
-            return one.spent or "Somebody asked to finish."
-        elif not wanted and not _propose(one) and not _certification_is_open(one):
+            return one.spent or ASKED
+        elif not wanted and not _propose(one) and not _is_time_to_certify(one):
             return one.over
+
+
+def _calibrate(one: Night) -> bool:
+    """Write the calibration down as soon as the baseline's seeds allow it; False when it is not due."""
+    found = calibrating.calibrated(one.bench)
+    if found is None:
+        return False
+    one.bench.study.append(Actor.ENGINE, found)
+    for says in found.sentences:
+        one.bench.say(says)
+    return True
+
+
+def _verify(bench: Bench) -> bool:
+    """Write down what the behaviour behind a certified gain looks like; False when nothing waits for it."""
+    name = verifying.unverified(bench.study.state)
+    if name is None:
+        return False
+    bench.study.append(Actor.JUDGE, verifying.verify(bench, name))
+    return True
+
+
+def turn(bench: Bench, loop: LoopDecision, because: str) -> None:
+    """Write down what the loop does where no verdict says it."""
+    bench.study.append(Actor.ENGINE, Turn(loop=loop, because=sentence(because)))
 
 
 def _begin(one: Night) -> bool:
@@ -90,7 +135,10 @@ def _begin(one: Night) -> bool:
     _check_baseline(bench)
     if one.finishing() or one.spent:
         return False
-    wanted = list(judge.wanted(bench, certifying=_certification_is_open(one)))
+    certifying = _is_time_to_certify(one)
+    wanted = list(judge.wanted(bench, certifying=certifying))
+    if certifying and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
+        _narrow(bench, wanted[0].round)
     try:
         for want in wanted[: max(bench.slots - len(bench.going), 0)]:
             begin(bench, want)
@@ -99,10 +147,18 @@ def _begin(one: Night) -> bool:
     return bool(wanted)
 
 
+def _narrow(bench: Bench, attempt: int) -> None:
+    """Say that the runs go into certifying the tip now; the placebo's control is none of it."""
+    if attempt and not bench.going:
+        tip = judge.tip(bench)
+        turn(bench, LoopDecision.NARROW, f"The next runs go into certifying {tip}, attempt {attempt} of this study.")
+
+
 def _check_baseline(bench: Bench) -> None:
     """Nothing can be compared with a baseline that does not train."""
     baseline = bench.study.state.candidates[bench.study.state.baseline]
     if baseline.state is State.DEBUG:
+        turn(bench, LoopDecision.ESCALATE, f"The baseline itself does not train: {baseline.failure}")
         log = bench.study.at.runs / baseline.runs[-1] / "log"
         raise Refused(
             "baseline",
@@ -142,42 +198,64 @@ def _propose(one: Night) -> bool:
     """Ask for the next idea and put it before the gate; False when there is none to be had."""
     one.over = one.over or _why_over(one)
     if one.over:
-        return _over(one)
+        return False
     bench = one.bench
-    answer = one.proposer.ask(_view(bench))
+    if _hear_people(bench):
+        return True
+    answer = one.proposer.ask(view_of(bench))
     if isinstance(answer, Exhausted):
         one.over = answer.because
-        return _over(one)
+        return False
     if isinstance(answer, Wait):
-        time.sleep(min(answer.until_seconds, 5.0))
+        bench.study.machine.sleep(min(answer.until_seconds, 5.0))
         return True
-    candidate = propose_params(bench.study, bench.store, answer)
-    reasons = admit_candidate(bench.study, bench.store, candidate.id)
-    if reasons:
-        bench.say(f"{candidate.id}  refused: {reasons[0].says}")
-    one.refused = one.refused + 1 if reasons else 0
+    heard = take_up(bench.study, bench.store, answer)
+    if heard.refused:
+        bench.say(f"{heard.candidate or 'a copy'}  refused: {heard.refused[0]}")
+    one.refused = one.refused + 1 if heard.refused else 0
     if one.refused >= MOST_REFUSED:
-        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {reasons[0].says}"
+        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {heard.refused[0]}"
+        turn(bench, LoopDecision.ESCALATE, one.over)
     return True
 
 
-def _over(one: Night) -> bool:
-    """The search is over: remember how many certifications were decided by then."""
-    if one.attempts < 0:
-        one.attempts = one.bench.study.state.attempts
-    return False
+def _hear_people(bench: Bench) -> bool:
+    """Take up what people handed in while the night runs; True when there was something."""
+    heard = [*hear_inbox(bench.study, bench.store), *carry_over(bench.study, bench.store)]
+    for proposal, one in heard:
+        said = f"refused: {one.refused[0]}" if one.refused else f"handed in: {proposal.hypothesis}"
+        bench.say(f"{one.candidate or 'a proposal'}  {said}")
+    return bool(heard)
 
 
-def _view(bench: Bench) -> View:
+def view_of(bench: Bench) -> View:
+    """What a proposer may see at this moment."""
     trainer = trainers.trainer_of(bench.contract.baseline.command)
     study = bench.study
     sources = Sources(
         program=(study.machine.read(str(study.at.program)) or b"").decode(errors="replace"),
         space=trainers.space(trainer) if trainer is not None else None,
-        params=lambda tree: params_of(bench.store, tree) if bench.contract.scope.preset == "params" else {},
-        proposal=lambda found: drafted(study.machine, study.at, found).proposal,
+        params=lambda tree: _params(bench, tree),
+        proposal=lambda found: _idea(bench, found),
     )
     return view(study.state, bench.contract, sources)
+
+
+def _idea(bench: Bench, found: CandidateState) -> Proposal:
+    if found.id not in bench.ideas:
+        bench.ideas[found.id] = drafted(bench.study.machine, bench.study.at, found).proposal
+    return bench.ideas[found.id]
+
+
+def _params(bench: Bench, tree: str) -> Mapping[str, Scalar]:
+    if bench.contract.scope.preset != "params":
+        return {}
+    if tree not in bench.params:
+        try:
+            bench.params[tree] = params_of(bench.store, tree)
+        except UserError:  # what the gate refused may hold anything
+            bench.params[tree] = {}
+    return bench.params[tree]
 
 
 def _why_over(one: Night) -> str:
@@ -194,13 +272,18 @@ def _why_over(one: Night) -> str:
         return f"The stop rule fired: {barren} candidates in a row were not kept."
     if stop.target_score is not None and _reached(one.bench, stop.target_score):
         return f"The stop rule fired: the tip scores {stop.target_score:g} or better on the screening seeds."
-    screens = 2 if not ideas else 1  # the first idea is compared with a tip that was not screened yet
-    needed = screens * contract.evaluation.screen_train_seeds + 2 * contract.evaluation.confirm_train_seeds
-    if len(state.runs) + needed > contract.budget.max_runs:
-        return f"The budget of {contract.budget.max_runs:,} runs is used up, but for a certification."
-    if time.monotonic() + needed * _run_seconds(one.bench) / one.bench.slots > one.deadline:
-        return "The time of the night is used up, but for a certification."
+    if len(state.runs) >= contract.budget.max_runs:
+        return f"The budget of {contract.budget.max_runs:,} runs is used up."
+    if runs_left(one) < 1:
+        return "The time of the night is used up."
     return ""
+
+
+def runs_left(one: Night) -> float:
+    """How many runs the study's budget and the night's time still hold."""
+    bench = one.bench
+    in_time = max(one.deadline - one.bench.study.machine.running(), 0.0) * bench.slots / _run_seconds(bench)
+    return min(float(bench.contract.budget.max_runs - len(bench.study.state.runs)), in_time)
 
 
 def _reached(bench: Bench, target: float) -> bool:
@@ -219,7 +302,7 @@ def _progress(one: Night) -> str:
     doing = (
         f"trying {focus.id}" if focus is not None else "certifying the tip" if bench.study.state.stack else "waiting"
     )
-    left = max(one.deadline - time.monotonic(), 0.0)
+    left = max(one.deadline - bench.study.machine.running(), 0.0)
     runs_left = max(bench.contract.budget.max_runs - len(bench.study.state.runs), 0)
     left = min(left, (runs_left + len(bench.going)) * _run_seconds(bench) / bench.slots)
     return f"{len(bench.study.state.runs)} runs, {doing}; at most {_told(left)} left"
@@ -232,8 +315,7 @@ def _told(seconds: float) -> str:
 
 
 def _run_seconds(bench: Bench) -> float:
-    spent = [run.wall_seconds for run in bench.study.state.runs.values() if run.wall_seconds]
-    return (sum(spent) / len(spent) if spent else 1.0) * 1.2 + 1.0
+    return run_seconds(bench.study.state) or 2.2
 
 
 # Verdicts
@@ -241,15 +323,21 @@ def _run_seconds(bench: Bench) -> float:
 
 def _judge(bench: Bench) -> bool:
     """Write down the verdict that the evidence allows; False when it allows none yet."""
+    _stop_what_is_settled(bench)
     decision = judge.verdict(bench)
     if decision is None:
         return False
     bench.study.append(Actor.JUDGE, decision)
     follow_ledger(bench.study, bench.store)
     bench.say(_line(bench, decision))
-    if decision.verdict is Verdict.REJECT:
-        _stop_runs(bench, decision.candidate)
     return True
+
+
+def _stop_what_is_settled(bench: Bench) -> None:
+    """Stop what is still going for a candidate that the race has rejected: it would only cost."""
+    found = judge.undecided(bench)
+    if found is not None and found.verdict is Verdict.REJECT:
+        _stop_runs(bench, found.candidate)
 
 
 def _stop_runs(bench: Bench, candidate: str) -> None:
@@ -263,12 +351,21 @@ def _line(bench: Bench, decision: Decision) -> str:
     """One verdict in one line; the whole sentence stands in the ledger and in the report."""
     one, unit = bench.study.state.candidates[decision.candidate], bench.contract.metric.unit
     gain = f"{decision.gain:+.1f} {unit}" if decision.gain is not None else "no score"
-    return f"{one.id}  {decision.verdict:<12}  {gain:<16}  {one.hypothesis}"
+    word = "leads" if decision.provisional else "undone" if one.state is State.REVERTED else str(decision.verdict)
+    return f"{one.id}  {word:<12}  {gain:<16}  {one.hypothesis}"
 
 
-def _certification_is_open(one: Night) -> bool:
-    """Whether the tip is to be certified now: it has begun, or the search is over."""
-    state = one.bench.study.state
-    begun = any(run.phase == "confirm" and run.round == state.attempts + 1 for run in state.runs.values())
-    due = bool(one.over) and state.attempts == one.attempts
-    return bool(state.stack) and (begun or due)
+def _is_time_to_certify(one: Night) -> bool:
+    """Whether the tip is to be certified now: it has begun, it would probably succeed, or the runs are running out."""
+    bench, state = one.bench, one.bench.study.state
+    if state.attempt_is_open():
+        return True
+    race = judge.race_of(bench)
+    plan = bench.follower.plan
+    if race is None or plan is None or plan.looks is None or not state.stack or race.racing is not None:
+        return False
+    left, past = runs_left(one), tuple(state.attempts_certified)
+    ending = bool(one.over) or plan.is_ending(race, past, left)
+    if judge.in_focus(bench) is not None and not ending:
+        return False  # an idea that waits is cheaper than an attempt, and is then certified with the rest
+    return left >= 2 * plan.looks.looks[0] and plan.should_certify(race, past, ending=ending)

@@ -7,18 +7,27 @@ be run on a simulated machine that crashes at any moment.
 import fcntl
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Mapping
 
 from overnight.ports import Finished
+from overnight.sandbox.standstill import Standstill
 
 NOWHERE = "/proc" if os.path.isdir("/proc") else "/"
 """Where helpers stand: even root can leave no file there, such as the log that MuJoCo writes wherever it stands."""
 _FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
 
 
+_LOOK_SECONDS = 0.5
+_LATE_SECONDS = 4 * _LOOK_SECONDS
+
+
 class RealMachine:
     """See `ports.Machine` for what each call promises."""
+
+    def __init__(self) -> None:
+        self._watch: Standstill | None = None
 
     def now(self) -> float:
         """See the port."""
@@ -27,6 +36,37 @@ class RealMachine:
     def monotonic(self) -> float:
         """See the port."""
         return time.monotonic()
+
+    def running(self) -> float:
+        """See the port."""
+        return self._standstill().running()
+
+    def stood_still(self) -> float:
+        """See the port."""
+        return self._standstill().total
+
+    def sleep(self, seconds: float) -> None:
+        """See the port."""
+        time.sleep(seconds)
+
+    def _standstill(self) -> Standstill:
+        """A thread that does nothing but look: whoever asks may have waited for a child of its own for an hour."""
+        if self._watch is None:
+            began = threading.Event()
+            threading.Thread(target=self._keep_looking, args=(began,), daemon=True).start()
+            began.wait()
+        if self._watch is None:
+            raise RuntimeError("the thread that looks did not begin")
+        while self._watch.age() > _LATE_SECONDS:  # right after a stop: wait until it has seen it
+            time.sleep(_LOOK_SECONDS / 10)
+        return self._watch
+
+    def _keep_looking(self, began: threading.Event) -> None:
+        watch = self._watch = Standstill()  # made here: it counts the processor time of its own thread
+        began.set()
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            watch.look()
 
     def open(self, path: str, flags: int, mode: int = 0o644) -> int:
         """See the port."""

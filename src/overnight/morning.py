@@ -7,6 +7,7 @@ the same too wherever the environment is deterministic.
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -20,15 +21,15 @@ from overnight.claims import claims, completed_runs, incumbent, median_run
 from overnight.decide.certify import MEANING
 from overnight.errors import OvernightError
 from overnight.evaluate.measure import measure_reference, record
-from overnight.evaluate.seeds import Phase, Seeds
+from overnight.evaluate.seeds import Seeds
 from overnight.ports import Machine
 from overnight.records.contract import Contract, Plant
-from overnight.records.decision import Verdict
 from overnight.report import facts as told
 from overnight.report.exports import results_tsv
 from overnight.report.html import render_html
 from overnight.report.markdown import render_markdown
 from overnight.report.png import encode_png
+from overnight.shortfall import shortfall
 from overnight.study.artifacts import read_bytes
 from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
@@ -98,6 +99,8 @@ class Morning:
             next_commands=self._commands(),
             ledger_head=state.head,
             ledger_entries=state.entries,
+            error=self._error(),
+            behaviour=self._behaviour(),
         )
 
     def _isolation(self) -> str:
@@ -122,6 +125,7 @@ class Morning:
                 candidates=one.stack,
                 evidence=tuple(self._evidence(one.runs)),
                 command=self._command("reproduce", one.candidate),
+                details=one.decision.get("details", ""),
             )
 
     def _evidence(self, runs: tuple[str, ...]) -> Iterator[told.EvidenceFile]:
@@ -132,35 +136,22 @@ class Morning:
 
     def _shortfall(self) -> told.Shortfall:
         decided = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
-        attempts = [data for data in decided if data["verdict"] in (Verdict.REFUTED, Verdict.INCONCLUSIVE)]
-        meant = [data for data in attempts if not self.state.candidates[data["candidate"]].plant]
-        confirm = [data for data in meant if self.state.runs[data["evidence"][0]].phase == "confirm"]
-        if confirm:
-            last = confirm[-1]
-            return told.Shortfall(
-                because=last["because"],
-                would_decide="More fresh seeds would decide; `overnight start` goes on.",
-                gain=last["gain"],
-                low=last["gain_low"],
-                high=last["gain_high"],
-            )
-        if self.state.stack:
-            return self._kept_only()
-        tried = len(self.state.ideas())
-        return told.Shortfall(
-            because=f"No candidate of {tried} was clearly better than the baseline on the screening seeds.",
-            would_decide="More candidates, or a longer night, may find one.",
-        )
+        return shortfall(self.state, self.contract, decided)
 
-    def _kept_only(self) -> told.Shortfall:
-        """What can be said of a tip that was kept while screening and never came to its certification."""
-        round_ = self.state.attempts + 1
-        done = sum(run.phase == "confirm" and run.round == round_ for run in self.state.runs.values())
-        left = 2 * self.contract.evaluation.confirm_train_seeds - done
-        return told.Shortfall(
-            because=f"Kept, not certified: {', '.join(self.state.stack)} did better on the screening seeds only.",
-            would_decide=f"{left} more runs on fresh seeds would decide: `overnight extend`, then `overnight start`.",
-        )
+    def _error(self) -> str:
+        """How much of the allowed chance of a false claim each attempt was given."""
+        spent = [data["error_spent"] for data in self._attempts() if data.get("error_spent") is not None]
+        total = self.contract.evaluation.max_false_claims
+        told_of = ", ".join(f"{one:.2g}" for one in spent) or "none"
+        return f"Error given to each attempt so far: {told_of}; all attempts of this study together own {total:g}."
+
+    def _attempts(self) -> list[dict[str, Any]]:
+        ours = [entry["data"] for entry in self.entries if entry["kind"] == "decided"]
+        return [data for data in ours if data["evidence"] and self.state.runs[data["evidence"][0]].phase == "confirm"]
+
+    def _behaviour(self) -> tuple[str, ...]:
+        seen = [entry["data"]["behaviour"] for entry in self.entries if entry["kind"] == "verified"]
+        return tuple(seen[-1]) if seen else ()
 
     # What was tried
 
@@ -174,21 +165,20 @@ class Morning:
             score=fmean(scores) if scores else None,
         )
 
-    def _scores(self, candidate: str, phase: Phase = "screen") -> list[float]:
+    def _scores(self, candidate: str) -> list[float]:
         return [
             run.score
             for run in self.state.runs.values()
-            if run.candidate == candidate and run.phase == phase and run.score is not None
+            if run.candidate == candidate and run.phase == "screen" and run.score is not None
         ]
 
     def _line(self, one: CandidateState) -> told.CandidateLine:
         proposal = drafted(self.machine, self.at, one).proposal
-        phase: Phase = "confirm" if one.plant else "screen"
-        scores = self._scores(one.id, phase)
+        scores = self._scores(one.id)
         tip = next(
             (other.id for other in self.state.candidates.values() if other.commit == one.base), self.state.baseline
         )
-        tips = self._scores(tip, phase)
+        tips = self._scores(tip)
         screened = self._screening(one.id)
         return told.CandidateLine(
             id=one.id,
@@ -221,6 +211,7 @@ class Morning:
     def _night(self) -> told.Night:
         state = self.state
         times = [entry["at"] for entry in self.entries if entry["kind"] in ("entered", "launched", "ended", "decided")]
+        ended = Counter(one.outcome or "open" for one in state.asks.values())
         return told.Night(
             started=times[0][:16] if times else "",
             ended=times[-1][:16] if times else "",
@@ -229,6 +220,15 @@ class Morning:
             candidates=len(state.candidates) - bool(state.baseline),
             wall_seconds=state.wall_seconds,
             cpu_seconds=state.cpu_seconds,
+            asks=len(state.asks),
+            answers=", ".join(f"{count} {outcome}" for outcome, count in ended.most_common()),
+            dollars=state.dollars,
+            tokens=state.tokens,
+            gaps=tuple(
+                (entry["data"]["until"], entry["data"]["seconds"])
+                for entry in self.entries
+                if entry["kind"] == "stood_still"
+            ),
         )
 
     # What can be seen
@@ -303,7 +303,7 @@ class Morning:
         more = told.NextCommand(says="See what was changed, and why.", command=self._command("show", tip))
         if incumbent(self.state) != self.state.baseline:
             home = self._command("take", "--policy", "policy")
-            again = self._command("reproduce", tip)
+            again = self._command("reproduce", incumbent(self.state))
             return (
                 told.NextCommand(says="Take the policy home: weights, normaliser, and an act.py.", command=home),
                 told.NextCommand(says="Train and measure it again, and compare every episode.", command=again),

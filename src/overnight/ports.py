@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from overnight.records.proposal import Exhausted, Proposal, View, Wait
+from overnight.records.agent import Agent, Answered, EndedBy, Operator, Returned
+from overnight.records.proposal import Edited, Exhausted, Proposal, View, Wait
 
 
 class Finished(NamedTuple):
@@ -16,7 +17,7 @@ class Finished(NamedTuple):
 
 
 class Clock(Protocol):
-    """Time. `now` is for people and may jump; `monotonic` is for budgets and never goes back."""
+    """Time. `now` is for people and may jump; `monotonic` never goes back; `running` is for budgets."""
 
     def now(self) -> float:
         """Seconds since 1970, UTC. An annotation: nothing is ordered or limited by it."""
@@ -24,6 +25,18 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary moment of this boot. Never stored."""
+        ...
+
+    def running(self) -> float:
+        """Seconds by a clock that does not count what this process stood still: suspended, or stopped. Never stored."""
+        ...
+
+    def stood_still(self) -> float:
+        """How long this process stood still so far, in seconds, since it first asked."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for so long."""
         ...
 
 
@@ -140,6 +153,47 @@ class Proposer(Protocol):
     ideas is in the view, so that a resumed night goes on exactly where it stopped.
     """
 
-    def ask(self, view: View) -> Proposal | Wait | Exhausted:
+    def ask(self, view: View) -> Proposal | Edited | Wait | Exhausted:
         """Propose one change to the tip; or say when to ask again; or that there is nothing left."""
+        ...
+
+
+class Caller(Protocol):
+    """Runs a coding agent once, in a folder that was laid out for it, without waiting for it."""
+
+    def call(self, folder: Path) -> None:
+        """Start it, with the limits of the folder's `errand.json`."""
+        ...
+
+    def look(self, folder: Path) -> Returned | None:
+        """How it ended; None while it is at work."""
+        ...
+
+    def stop(self, folder: Path, why: EndedBy) -> None:
+        """End it now, and leave no process of it."""
+        ...
+
+
+class Desk(Protocol):
+    """The engine's side of asking a coding agent: folders, briefs and entries. The proposer itself writes nothing."""
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that the contract names."""
+        ...
+
+    def lay_out(self, view: View, operator: Operator, dollars: float) -> Path:
+        """Write that it is asked, and make a new folder with a copy of the tip and a brief."""
+        ...
+
+    def folder(self, ask: str) -> Path:
+        """Where one asking was laid out."""
+        ...
+
+    def is_changed(self, ask: str) -> bool:
+        """Whether its copy differs from the tip that it was made from."""
+        ...
+
+    def write_down(self, answered: Answered) -> None:
+        """Write how one asking ended, and what it cost."""
         ...

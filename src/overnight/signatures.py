@@ -87,6 +87,11 @@ def clause_line(clause: Clause, of: str) -> str:
     return f"approves {clause} {of}"
 
 
+def calibration_line(of: str) -> str:
+    """How the signed text names the calibration that the eighth clause was approved with."""
+    return f"calibration {of}"
+
+
 def permit_line(candidate: str, tree: str) -> str:
     """How the signed text names an approved candidate."""
     return f"permits {candidate} {tree}"
@@ -160,7 +165,9 @@ def flaws(state: StudyState) -> dict[Clause, str]:
 def _approval_flaw(state: StudyState, clause: Clause, data: Mapping[str, Any], *, required: bool) -> str:
     if data["strength"] != Strength.SIGNED:
         return f"It is not signed ({data['strength']}), and your configuration asks for that." if required else ""
-    return _signed_flaw(state, data, clause_line(clause, data["digest"]))
+    shown = data.get("calibration")
+    lines = [clause_line(clause, data["digest"]), *([calibration_line(shown)] if shown is not None else [])]
+    return _signed_flaw(state, data, *lines)
 
 
 def permit_flaw(state: StudyState, one: CandidateState) -> str:

@@ -6,8 +6,7 @@ an entry after its supervisor has told it, and its score is an entry of the refe
 
 import os
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -23,13 +22,16 @@ from overnight.evaluate.measure import Measured, RefereeFailed, is_code, keep, m
 from overnight.evaluate.seeds import Seeds, keys_folder
 from overnight.isolation import proven, tier_for
 from overnight.ports import Launcher
+from overnight.racing import Follower
 from overnight.records.codec import digest, loads
 from overnight.records.contract import Contract
 from overnight.records.entry import Note
 from overnight.records.evidence import Evidence
 from overnight.records.job import Exit, Job
 from overnight.records.lifecycle import Actor, State
+from overnight.records.limits import Scalar
 from overnight.records.order import RunBudget, RunOrder
+from overnight.records.proposal import Proposal
 from overnight.records.refusal import Reason
 from overnight.records.run import Outcome, Run, RunEnd
 from overnight.records.text import sentence
@@ -76,11 +78,18 @@ class Bench:
     """The slot that each of them has, so that no two share their cores."""
 
     since: dict[str, float] = field(default_factory=dict)
-    """Since when each of them is watched, by the monotonic clock."""
+    """Since when each of them is watched, by the clock that does not count what stood still."""
+    follower: Follower = field(default_factory=Follower)
+    """The race, which is told each moment of the ledger once."""
+
+    ideas: dict[str, Proposal] = field(default_factory=dict)
+    """The idea of each candidate, read from the ledger once: it never changes."""
+    params: dict[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    """The parameters of each tree, read from the store once."""
 
     def watch(self, name: str, folder: Path, slot: int | None) -> None:
         """Count a run among those that are going."""
-        self.going[name], self.since[name] = folder, time.monotonic()
+        self.going[name], self.since[name] = folder, self.study.machine.running()
         if slot is not None:
             self.taken[name] = slot
 
@@ -135,7 +144,8 @@ def settle(one: Bench) -> None:
 def _check_overdue(one: Bench, name: str, folder: Path) -> None:
     """A supervisor that let its own hard limit pass is stuck or was stopped: end it, and the run is lost."""
     limit = one.contract.budget.run_wall_seconds + OVERDUE_SECONDS
-    if time.monotonic() - one.since.get(name, time.monotonic()) > limit:
+    now = one.study.machine.running()
+    if now - one.since.get(name, now) > limit:
         one.launcher.end(folder)
         sweep(folder)
 
@@ -284,7 +294,7 @@ def begin(one: Bench, want: Wanted) -> None:
     Raises `Spent` where nothing but the budget stands against it.
     """
     study, name = one.study, one.study.state.next_run()
-    reasons = may_launch_now(study)
+    reasons = may_launch_now(study, want.candidate)
     if reasons:
         record_refusal(study, None, reasons)
         if all(reason.rule == "budget" for reason in reasons):
@@ -340,7 +350,7 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
     free = one.free_slot()
     return Job(
         command=command,
-        env={"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}", "PYTHONSAFEPATH": "1"},
+        env=_variables(one.contract),
         fresh_bytecode=one.contract.runs_candidate_code(),
         cores=tuple(cores[free * per_run : (free + 1) * per_run]),
         wall_seconds=one.contract.budget.run_wall_seconds,
@@ -352,6 +362,12 @@ def _job(one: Bench, command: tuple[str, ...]) -> Job:
         network=one.contract.experiments.permissions.network,
         metered=one.contract.budget.metered,
     )
+
+
+def _variables(contract: Contract) -> dict[str, str]:
+    """Our own Python comes first; only a repository's programs may import what lies beside them."""
+    found = {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
+    return found if contract.runs_candidate_code() else {**found, "PYTHONSAFEPATH": "1"}
 
 
 def _memory_cap(one: Bench) -> int:

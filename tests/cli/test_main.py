@@ -141,11 +141,14 @@ RESULTS = [
     ["simulate", "--runs", "3", "--studies", "1"],
     ["compare", "a.csv", "b.csv"],
     ["attack", "--list"],
+    ["stop"],
+    ["live"],
+    ["steer", "Leave the network alone."],
 ]
 
 
 def test_every_verb_has_a_result_that_is_checked_here() -> None:
-    elsewhere = {"start", "run", "loop", "report", "take", "play", "reproduce", "extend"}
+    elsewhere = {"start", "run", "loop", "report", "take", "play", "reproduce", "extend", "attach", "audit", "transfer"}
     assert {words[0] for words in RESULTS} | elsewhere == set(VERBS)
 
 

@@ -49,8 +49,8 @@ def test_a_plan_names_command_seeds_budget_and_artefacts_and_launches_nothing(ca
     assert done.code == 0
     for told in (
         "python -m overnight.rl.trainers.ppo on CartPole-v1",
-        "3 train seeds shared with the tip, 20 episodes each",
-        "6 fresh ones for each side, 100 episodes each",
+        "The baseline is calibrated on 8 train seeds, 20 episodes each",
+        "a certification looks at 6 and 12 and 20 fresh ones for each side, 100 episodes each",
         "1,000 of 1,000 runs and 8 of 8 hours are left",
         "out/metrics.jsonl, policy/ and exit.json for each run",
     ):
@@ -61,7 +61,7 @@ def test_a_plan_names_command_seeds_budget_and_artefacts_and_launches_nothing(ca
 
 def test_before_the_first_run_times_and_noise_are_called_unknown(cartpole: Scene, verb: Verb) -> None:
     told = verb("plan", "--dir", str(cartpole.project)).stdout
-    assert "1.93 times the noise between train seeds" in told
+    assert "1.06 times the noise between train seeds" in told
     assert "Unknown until the first run has ended; at the latest after 8 hours" in told
 
 
@@ -71,25 +71,26 @@ def test_an_incomplete_contract_cannot_be_planned(unsaid: Scene, verb: Verb) -> 
 
 
 @pytest.mark.parametrize(
-    ("max_runs", "candidates"),
+    ("max_runs", "looks", "candidates"),
     [
-        pytest.param(17, 0, id="one run short of a screen and a certification"),
-        pytest.param(18, 1, id="three of the tip, three of a candidate, twelve of a certification"),
-        pytest.param(20, 1, id="not enough for a second"),
-        pytest.param(21, 2, id="the tip's seeds are shared"),
-        pytest.param(1000, 200, id="the stop rule comes first"),
+        pytest.param(3, (), 1, id="search without a claim"),
+        pytest.param(16, (4,), 2, id="four of the baseline, eight of a certification, four to race"),
+        pytest.param(48, (6, 10), 16, id="two looks"),
+        pytest.param(1000, (6, 12, 20), 200, id="the stop rule comes first"),
     ],
 )
-def test_what_fits_into_the_runs(cartpole: Scene, max_runs: int, candidates: int) -> None:
+def test_what_fits_into_the_runs(cartpole: Scene, max_runs: int, looks: tuple[int, ...], candidates: int) -> None:
     found = planned(cartpole.contract(), max_runs=max_runs)
-    assert (found.candidates, found.limit) == (candidates, "runs" if max_runs < 1000 else "candidates")
-    assert bool(found.nothing) is (candidates == 0)
+    assert (found.looks, found.candidates) == (looks, candidates)
+    assert found.limit == ("runs" if max_runs < 1000 else "candidates")
+    assert bool(found.nothing) is (not looks)
 
 
 def test_too_few_runs_are_said_to_claim_nothing(cartpole: Scene, verb: Verb) -> None:
-    cartpole.edit("max_runs: 1000", "max_runs: 17")
+    cartpole.edit("max_runs: 1000", "max_runs: 15")
     told = verb("plan", "--dir", str(cartpole.project)).stdout
-    assert "Tonight can claim nothing: 17 runs with 0 of them used cannot hold one screen" in told
+    assert "Tonight can claim nothing: Fewer than 16 runs fit into this study" in told
+    assert "what is kept stays uncertified" in told
 
 
 def test_fewer_than_four_fresh_seeds_are_said_to_claim_nothing(cartpole: Scene) -> None:
@@ -100,8 +101,9 @@ def test_fewer_than_four_fresh_seeds_are_said_to_claim_nothing(cartpole: Scene) 
 
 
 def test_attempts_that_are_spent_leave_nothing_to_claim(cartpole: Scene) -> None:
-    found = planned(seeds(cartpole.contract(), confirm_train_seeds=4), StudyState(attempts=1))
-    assert found.nothing.startswith("4 against 4 fresh train seeds are too few to certify any gain after 1 attempts")
+    spent = StudyState(attempts=1, attempts_certified=[False])
+    found = planned(seeds(cartpole.contract(), confirm_train_seeds=4), spent)
+    assert found.nothing == "4 against 4 fresh train seeds are too few to certify after 1 attempts."
 
 
 def test_runs_that_have_ended_tell_the_time_and_the_hours_can_come_first(cartpole: Scene) -> None:
@@ -109,7 +111,8 @@ def test_runs_that_have_ended_tell_the_time_and_the_hours_can_come_first(cartpol
     found = planned(cartpole.contract(), state, max_wall_hours=1.0)
     assert found.run_seconds == pytest.approx(121.0)
     runs_in_time = int((3600 - 50) * 2 / 121)
-    assert (found.limit, found.candidates) == ("hours", (runs_in_time - 12 - 2) // 3)
+    assert (found.looks, found.baseline_seeds) == ((6, 10), 8)
+    assert (found.limit, found.candidates) == ("hours", int((runs_in_time - 8 - 12) / 1.7))
     assert found.seconds is not None and found.seconds <= 3550
 
 
@@ -117,7 +120,7 @@ def test_the_spread_of_the_baseline_gives_the_gain_its_unit(cartpole: Scene) -> 
     runs = {f"r-000{n + 1}": ended("c-0001", n, score=score) for n, score in enumerate((90.0, 100.0, 110.0))}
     found = planned(cartpole.contract(), StudyState(baseline="c-0001", runs=runs))
     assert (found.noise_sd, found.noise_seeds) == (10.0, 3)
-    assert found.gain == pytest.approx(19.3, abs=0.3)
+    assert found.gain == pytest.approx(10.6, abs=0.3)
     told = dict(page(cartpole.contract(), found, now="Mon 07:00"))
-    assert told["Smallest gain"].startswith("19 return, found with a chance of 80 %")
+    assert told["Smallest gain"].startswith("11 return, found with a chance of 80 %")
     assert told["Finish"].startswith("About Mon 07:00")

@@ -130,7 +130,7 @@ def test_the_screen_tells_everything_that_matters() -> None:
         "episode_return",
         "1,000 training runs",
         "8 hours",
-        "6 fresh train seeds",
+        "holds on fresh train seeds",
         "200 candidates",
     ):
         assert word in page

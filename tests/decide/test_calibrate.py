@@ -34,7 +34,18 @@ def test_a_study_says_what_it_can_prove_and_how_many_experiments_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "looks"), [(3, None), (8, None), (15, None), (16, (4,)), (32, (6,)), (100, (6, 12)), (600, (6, 12, 20))]
+    ("runs", "looks"),
+    [
+        (3, None),
+        (8, None),
+        (15, None),
+        (16, (4,)),
+        (24, (5,)),
+        (32, (5, 8)),
+        (48, (6, 10)),
+        (100, (6, 12)),
+        (600, (6, 12, 20)),
+    ],
 )
 def test_the_look_schedule_follows_from_the_runs_that_fit(runs: int, looks: tuple[int, ...] | None) -> None:
     plan = plan_study(runs)

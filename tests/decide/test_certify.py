@@ -1,21 +1,15 @@
-"""A claim is made only when fresh seeds support it, and rarely when nothing is there."""
+"""A claim is made only when fresh seeds support it, in the metric's own unit, and rarely when nothing is there."""
 
 from collections.abc import Callable
-from math import inf, isclose, nan, sqrt
+from math import inf, isclose, nan
 
 import numpy as np
 import pytest
 
-from overnight.decide.certify import (
-    MEANING,
-    Arm,
-    Certification,
-    attempts_possible,
-    certify,
-    detectable_gain,
-    error_for_attempt,
-)
+from overnight.decide.certify import MEANING, Arm, Certification
 from overnight.decide.intervals import Score
+from overnight.decide.looks import attempt
+from overnight.decide.spending import LookPlan, error_for_next
 from overnight.records.codec import Misfit
 from overnight.records.contract import Budget
 from overnight.records.decision import LoopDecision, Verdict
@@ -47,17 +41,23 @@ def side(scores: tuple[Score, ...], *, worst: float = 100.0) -> Arm:
     return Arm(scores=scores, guardrails={"worst": guarded})
 
 
-def certified(candidate: tuple[Score, ...], incumbent: tuple[Score, ...] = BEFORE, **how: float) -> Certification:
-    return certify(metric(**how), side(candidate), side(incumbent), alpha=0.025)  # type: ignore[arg-type]
+def certified(
+    candidate: tuple[Score, ...], incumbent: tuple[Score, ...] = BEFORE, *, alpha: float = 0.0194, **how: object
+) -> Certification:
+    """The one look of an attempt at as many seeds as the candidate has."""
+    looks = LookPlan(looks=(len(candidate),), shares=(1.0,))
+    found = attempt(metric(**how), looks, side(candidate), side(incumbent), alpha=alpha)  # type: ignore[arg-type]
+    assert isinstance(found, Certification)
+    return found
 
 
 def test_a_clear_gain_is_certified_and_told() -> None:
     found = certified(AFTER)
     assert found.verdict is Verdict.CERTIFIED
     assert isclose(found.p_value, 1 / 924)
-    assert (found.gain.low, found.gain.estimate, found.gain.high) == (75.0, 93.0, 111.0)
     assert found.claim(BUDGET) == (
-        "Return 212 → 305 (+93, 95 % interval 75 to 111), 6 fresh seeds each, 30,000 env steps of training."
+        "Return 212 → 305 (+93, 95 % interval 74 to 112), 6 fresh seeds each, 30,000 env steps of training, "
+        "this machine."
     )
     assert (found.before(), found.after()) == (212.0, 305.0)
 
@@ -69,14 +69,12 @@ def test_the_line_under_a_claim_says_what_it_does_not_say() -> None:
     )
 
 
-def test_a_certified_gain_becomes_a_decision_with_its_audit() -> None:
+def test_a_certified_gain_becomes_a_decision_with_its_audit_and_every_figure() -> None:
     decision = certified(AFTER).decision(candidate="c-0007", evidence=("r-0001",), audit="a-1")
-    assert decision.verdict is Verdict.CERTIFIED
-    assert decision.loop is LoopDecision.CONTINUE
-    assert (decision.gain_low, decision.gain, decision.gain_high) == (75.0, 93.0, 111.0)
-    assert decision.because == (
-        "Return 212 → 305 (+93, 95 % interval 75 to 111), 6 fresh seeds each; p = 0.0011 where 0.025 is allowed."
-    )
+    assert (decision.verdict, decision.loop) == (Verdict.CERTIFIED, LoopDecision.CONTINUE)
+    assert decision.because == "Return 212 → 305 (+93, 95 % interval 74 to 112), 6 fresh seeds each."
+    assert (decision.seeds, decision.improvement, decision.error_spent) == (6, 1.0, 0.0194)
+    assert "p = 0.0011" in decision.details and "p =" not in decision.because
     with pytest.raises(Misfit):
         certified(AFTER).decision(candidate="c-0007", evidence=("r-0001",))
 
@@ -88,129 +86,63 @@ def test_what_is_not_certified_is_no_claim() -> None:
 
 def test_no_gain_is_refuted_and_rolled_back() -> None:
     decision = certified(BEFORE, AFTER).decision(candidate="c-0007", evidence=("r-0001",))
-    assert decision.verdict is Verdict.REFUTED
-    assert decision.loop is LoopDecision.ROLLBACK
-    assert decision.gain == -93.0
-    assert certified(BEFORE).verdict is Verdict.REFUTED
+    assert (decision.verdict, decision.loop, decision.gain) == (Verdict.REFUTED, LoopDecision.ROLLBACK, -93.0)
 
 
-def test_a_gain_that_does_not_stand_out_is_inconclusive_and_says_what_would_decide() -> None:
+def test_a_gain_that_does_not_stand_out_is_inconclusive_narrows_the_loop_and_says_what_would_decide() -> None:
     found = certified(tuple(score + 10.5 for score in BEFORE))
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.seeds_wanted is not None
-    assert 6 < found.seeds_wanted < 60
-    assert found.because.endswith(f", and about {found.seeds_wanted} fresh seeds each would decide at this gain.")
+    assert found.seeds_wanted is not None and 6 < found.seeds_wanted < 60
+    assert found.because.endswith(
+        f"not decided: about {found.seeds_wanted} fresh seeds each would decide at this gain, "
+        f"{2 * found.seeds_wanted} runs."
+    )
+    decision = found.decision(candidate="c-0007", evidence=("r-0001",))
+    assert (decision.loop, decision.seeds_wanted) == (LoopDecision.NARROW, found.seeds_wanted)
 
 
 def test_a_hopelessly_small_gain_wants_more_seeds_than_anyone_has() -> None:
-    small = certified(tuple(score + 1 for score in BEFORE))
-    assert small.verdict is Verdict.INCONCLUSIVE
-    assert small.seeds_wanted is None
-    assert "more than 200 fresh seeds" in small.because
+    small = certified(tuple(score + 0.4 for score in BEFORE))
+    assert (small.verdict, small.seeds_wanted) == (Verdict.INCONCLUSIVE, None)
+    assert "more than 1,000 fresh seeds" in small.because
 
 
 @pytest.mark.parametrize(("least_gain", "verdict"), [(70.0, Verdict.CERTIFIED), (90.0, Verdict.INCONCLUSIVE)])
 def test_the_least_gain_must_be_exceeded_by_the_whole_interval(least_gain: float, verdict: Verdict) -> None:
     assert certified(AFTER, least_gain=least_gain).verdict is verdict
-    assert certified(AFTER, least_gain=93.0).verdict is Verdict.REFUTED
 
 
 def test_later_attempts_need_stronger_evidence() -> None:
-    arms = side((305.0, 284.0, 326.0, 299.0, 311.0, 207.0)), side(BEFORE)
-    assert certify(metric(), *arms, alpha=error_for_attempt(1)).verdict is Verdict.CERTIFIED
-    assert certify(metric(), *arms, alpha=error_for_attempt(3)).verdict is Verdict.INCONCLUSIVE
-
-
-def test_a_generous_error_never_certifies_an_interval_that_holds_nothing() -> None:
-    arms = side((2.0, 4.0, 6.0)), side((1.0, 3.0, 0.0))
-    found = certify(metric(margin=100), *arms, alpha=0.5)
-    assert found.p_value <= 0.5
-    assert found.verdict is Verdict.INCONCLUSIVE
+    after = (305.0, 284.0, 326.0, 299.0, 311.0, 237.0)
+    assert certified(after, alpha=error_for_next(())).verdict is Verdict.CERTIFIED
+    assert certified(after, alpha=error_for_next((False,) * 9)).verdict is Verdict.INCONCLUSIVE
 
 
 def test_lower_is_better_turns_the_sign() -> None:
-    turned = metric(direction=Direction.LOWER)
-    found = certify(turned, side(BEFORE), side(AFTER), alpha=0.025)
-    assert found.verdict is Verdict.CERTIFIED
-    assert found.gain.estimate == 93.0
-    assert found.claim(BUDGET).startswith("Return 305 → 212 (+93 better, 95 % interval 75 to 111)")
-    lost = certify(turned, side((None, *BEFORE[1:])), side(AFTER), alpha=0.025)
+    found = certified(BEFORE, AFTER, direction=Direction.LOWER)
+    assert (found.verdict, found.gain.estimate) == (Verdict.CERTIFIED, 93.0)
+    assert found.claim(BUDGET).startswith("Return 305 → 212 (+93 better, 95 % interval 74 to 112)")
+    lost = certified((None, *BEFORE[1:]), AFTER, direction=Direction.LOWER)
     assert lost.p_value > found.p_value
 
 
-def test_a_median_that_is_not_the_difference_of_the_means_is_called_one() -> None:
-    found = certified((305.0, 284.0, 326.0, 299.0, 311.0, 500.0))
-    assert "(+98 in the median pair, 95 % interval" in found.claim(BUDGET)
-
-
-def test_a_lost_seed_ranks_below_every_score_and_is_told() -> None:
-    found = certified((*AFTER[:5], None))
-    assert isclose(found.p_value, 30 / 924)  # one at the bottom, five on top: U is 30 of 36
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert ", 1 of the candidate's lost" in found.because
-    assert found.decision(candidate="c-0007", evidence=("r-0001",)).gain_low is None
-
-
-def test_a_candidate_that_mostly_crashes_is_refuted_without_a_number() -> None:
-    found = certified((305.0, None, None, None, None, None))
-    assert found.verdict is Verdict.REFUTED
-    decision = found.decision(candidate="c-0007", evidence=("r-0001",))
-    assert decision.gain is None
-    assert "no number for the gain" in decision.because
+@pytest.mark.parametrize("crashes", [1, 3, 5])
+def test_a_candidate_that_crashes_on_seeds_where_the_incumbent_does_not_is_never_certified(crashes: int) -> None:
+    found = certified((*AFTER[crashes:], *(None,) * crashes))
+    assert found.verdict is not Verdict.CERTIFIED
+    assert f", {crashes} of the candidate's lost" in found.because
 
 
 def test_an_incumbent_that_always_crashes_gives_the_gain_no_number() -> None:
     found = certified(AFTER, (None,) * 6)
-    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.verdict is not Verdict.CERTIFIED
     assert "Return crash → 305" in found.because
-    assert found.guardrails == ()
-
-
-def test_a_guardrail_within_its_margin_holds() -> None:
-    found = certify(metric(margin=5.0), side(AFTER, worst=96.0), side(BEFORE), alpha=0.025)
-    assert found.verdict is Verdict.CERTIFIED
-    assert [(rail.worse_by, rail.holds()) for rail in found.guardrails] == [(4.0, True)]
-
-
-def test_a_guardrail_that_seems_worse_holds_back_the_claim() -> None:
-    found = certify(metric(margin=3.0), side(AFTER, worst=96.0), side(BEFORE), alpha=0.025)
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.because.endswith("and worst seems worse than its margin.")
-
-
-def test_a_guardrail_that_is_shown_worse_refutes() -> None:
-    found = certify(metric(margin=3.0), side(AFTER, worst=60.0), side(BEFORE), alpha=0.025)
-    assert found.verdict is Verdict.REFUTED
-    assert found.because.endswith("and worst got worse than its margin.")
-
-
-def test_a_guardrail_that_nobody_measured_holds_back_the_claim() -> None:
-    found = certify(metric(), Arm(scores=AFTER), side(BEFORE), alpha=0.025)
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.because.endswith("and nothing can be said about the guardrail worst.")
 
 
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
 def test_what_is_no_number_is_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="must be finite"):
         certified((bad, *AFTER[1:]))
-    with pytest.raises(ValueError, match="error"):
-        certify(metric(), side(AFTER), side(BEFORE), alpha=bad)
-    with pytest.raises(ValueError, match="noise"):
-        detectable_gain(bad, 6, 6, 0.025)
-
-
-def test_all_attempts_together_spend_no_more_than_the_total() -> None:
-    assert [error_for_attempt(attempt) for attempt in (1, 2, 3)] == [0.025, 0.0125, 0.00625]
-    assert sum(error_for_attempt(attempt) for attempt in range(1, 1000)) <= 0.05
-    assert error_for_attempt(1, total=0.2) == 0.1
-    with pytest.raises(ValueError, match="count from 1"):
-        error_for_attempt(0)
-
-
-@pytest.mark.parametrize(("seeds", "attempts"), [(3, 0), (4, 1), (5, 3), (6, 5), (12, 17)])
-def test_only_so_many_attempts_can_certify(seeds: int, attempts: int) -> None:
-    assert attempts_possible(seeds, seeds) == attempts
 
 
 def normal(rng: np.random.Generator, seeds: int) -> list[Score]:
@@ -231,36 +163,17 @@ def crashing(rng: np.random.Generator, seeds: int) -> list[Score]:
 
 @pytest.mark.parametrize("draw", [normal, two_humped, at_a_ceiling, crashing], ids=lambda draw: draw.__name__)
 def test_where_nothing_is_better_a_claim_is_as_rare_as_allowed(draw: Draw) -> None:
-    rng, rounds, alpha = np.random.default_rng(5), 2000, 0.025
-    free = metric(margin=1e9)
-    claims = sum(
-        certify(free, side(tuple(draw(rng, 6))), side(tuple(draw(rng, 6))), alpha=alpha).verdict is Verdict.CERTIFIED
+    rng, rounds, alpha = np.random.default_rng(7), 1200, 0.0194
+    false = sum(
+        certified(tuple(draw(rng, 6)), tuple(draw(rng, 6)), alpha=alpha, margin=1e6).verdict is Verdict.CERTIFIED
         for _ in range(rounds)
     )
-    assert claims <= rounds * alpha + 3 * sqrt(rounds * alpha * (1 - alpha))
+    assert false <= alpha * rounds + 3 * (alpha * rounds) ** 0.5
 
 
 def test_a_gain_of_three_spreads_is_nearly_always_certified() -> None:
-    rng, free = np.random.default_rng(6), metric(margin=1e9)
-    found = 0
+    rng, found = np.random.default_rng(8), 0
     for _ in range(300):
-        better = tuple(score + 3 for score in normal(rng, 6) if score is not None)
-        found += certify(free, side(better), side(tuple(normal(rng, 6))), alpha=0.025).verdict is Verdict.CERTIFIED
-    assert found >= 285
-
-
-@pytest.mark.parametrize(("seeds", "alpha"), [(4, 0.025), (6, 0.025), (6, 0.0125), (12, 0.025)])
-def test_the_planning_figure_is_found_about_four_times_in_five(seeds: int, alpha: float) -> None:
-    gain = detectable_gain(10.0, seeds, seeds, alpha)
-    assert gain is not None
-    rng, free, found = np.random.default_rng(7), metric(margin=1e9), 0
-    for _ in range(600):
-        better = tuple(10 * score + gain for score in normal(rng, seeds) if score is not None)
-        plain = tuple(10 * score for score in normal(rng, seeds) if score is not None)
-        found += certify(free, side(better), side(plain), alpha=alpha).verdict is Verdict.CERTIFIED
-    assert 0.7 < found / 600 < 0.88
-
-
-def test_too_few_seeds_detect_nothing_however_large() -> None:
-    assert detectable_gain(1.0, 3, 3, 0.025) is None
-    assert detectable_gain(0.0, 6, 6, 0.025) == 0.0
+        better = tuple(None if score is None else score + 3 for score in normal(rng, 6))
+        found += certified(better, tuple(normal(rng, 6)), margin=1e6).verdict is Verdict.CERTIFIED
+    assert found >= 270

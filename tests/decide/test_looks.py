@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from overnight.decide.certify import Arm, Certification
-from overnight.decide.guards import has_lower_lows, loses_more, mean_gain_interval, non_inferior
+from overnight.decide.guards import (
+    has_lower_lows,
+    leans_on_luck,
+    loses_more,
+    mean_gain_interval,
+    non_inferior,
+)
 from overnight.decide.looks import SeedsWanted, attempt, promise, seeds_to_decide
 from overnight.decide.permute import least_mean_p, least_paired_p, mean_gain_p, paired_gain_p
 from overnight.decide.spending import LookPlan, attempts_that_can_certify, error_for_next
@@ -104,6 +110,26 @@ def test_a_noisier_candidate_with_lower_low_seeds_is_guarded_against() -> None:
     assert not has_lower_lows(AFTER, BEFORE)
 
 
+def test_a_gain_that_one_low_seed_would_undo_is_not_claimed() -> None:
+    solved, failing = (10.0, 10.5, 11.0, 10.2, 10.8, 10.4), (1.0, 9.0, 9.1, 9.2, 1.2, 9.4)
+    one_look = LookPlan(looks=(6,), shares=(1.0,))
+    found = tried(side(solved), side(failing), one_look)
+    assert found.verdict is Verdict.INCONCLUSIVE and found.p_value < 0.0194
+    assert "the level of the low seeds may have got worse" in found.because
+    assert leans_on_luck(solved, failing) and not leans_on_luck(AFTER, BEFORE)
+
+
+@pytest.mark.parametrize("seeds", [4, 5, 6])
+def test_a_clear_gain_passes_every_guard_at_the_fewest_seeds(seeds: int) -> None:
+    one_look = LookPlan(looks=(seeds,), shares=(1.0,))
+    assert tried(side(AFTER[:seeds]), side(BEFORE[:seeds]), one_look).verdict is Verdict.CERTIFIED
+
+
+def test_the_last_look_can_be_stretched_and_never_comes_earlier() -> None:
+    assert PLAN.stretched(40) == LookPlan(looks=(6, 40), shares=(0.3, 0.7))
+    assert PLAN.stretched(3) == PLAN
+
+
 def test_a_paired_attempt_compares_seed_by_seed() -> None:
     plan = PLAN.pairwise()
     assert (plan.looks, plan.paired) == ((8, 12), True)
@@ -169,9 +195,14 @@ def test_non_inferiority_needs_more_than_an_estimate_within_the_margin() -> None
 
 
 def test_the_interval_of_a_mean_gain_is_students() -> None:
-    found = mean_gain_interval((1.0, 2.0, 3.0, 4.0), (1.0, 1.0, 2.0, 2.0))
-    assert found.estimate == 1.0
-    assert found.high - found.estimate == pytest.approx(3.182 * (1.6667 / 4 + 0.3333 / 4) ** 0.5, rel=0.01)
+    found = mean_gain_interval((1.0, 2.0, 3.0, 4.0), (0.0, 1.0, 2.0, 2.0))
+    assert found.estimate == 1.25
+    assert found.high - found.estimate == pytest.approx(3.182 * (1.6667 / 4 + 0.9167 / 4) ** 0.5, rel=0.001)
+
+
+def test_seeds_that_agree_by_chance_do_not_make_an_interval_narrow() -> None:
+    found = mean_gain_interval((5.0, 5.0, 5.0, 5.0), (1.0, 2.0, 3.0, 4.0))
+    assert found.high - found.estimate == pytest.approx(3.182 * (1.6667 / 4 * 1.25) ** 0.5, rel=0.001)
 
 
 def test_a_gain_of_one_noise_needs_about_thirty_seeds() -> None:

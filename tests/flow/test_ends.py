@@ -50,7 +50,9 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 def test_a_night_whose_ideas_are_all_refused_comes_to_an_end(scene: Scene) -> None:
     proposer = Asked(lambda n: proposed(params={"no_such_parameter": n}))
     assert sit(scene, proposer).startswith(f"The gate refused {MOST_REFUSED} ideas in a row; the last time: ")
-    assert proposer.times == MOST_REFUSED and not scene.state().runs
+    assert proposer.times == MOST_REFUSED
+    assert {run.candidate for run in scene.state().runs.values()} == {"c-0001"}, "only the baseline was calibrated"
+    assert [turn["loop"] for turn in scene.entries("turned")] == ["escalate", "stop"]
 
 
 @pytest.mark.parametrize("drafts", [1, 2], ids=["the baseline", "an idea"])

@@ -1,115 +1,27 @@
 """What the judge decides from a ledger: placebos, cheats, and gains that the stored episodes do not bear out."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benches import IDEA, Silent, bench_of, calibrate, entered, judged, kept, level, planted, play, raced
 from overnight import judge, loop, plants
-from overnight.adapters.launchers.local import LocalLauncher
-from overnight.admission import Drafting, Who, admit_candidate, draft_candidate, enter, propose_params
-from overnight.begin import Place, begin_env
-from overnight.contract.draft import Stated
+from overnight.admission import Drafting, draft_candidate
 from overnight.errors import Refused
-from overnight.evaluate.measure import Measured, keep
-from overnight.evaluate.seeds import Seeds
-from overnight.loop import Night, night
+from overnight.loop import Night
 from overnight.machine import RealMachine
 from overnight.morning import Morning
-from overnight.records.approval import Strength
-from overnight.records.codec import digest
 from overnight.records.decision import LoopDecision, Verdict
-from overnight.records.evidence import Evidence
 from overnight.records.lifecycle import Actor, State
-from overnight.records.proposal import Exhausted, Proposal, View
-from overnight.records.run import Outcome, Run, RunEnd
-from overnight.study.state import CandidateState
-from overnight.trials import Bench, Wanted
-from scenes import scene_in
-
-Score = Callable[[Wanted], float]
-IDEA = Proposal(
-    proposer="search",
-    kind="hyperparameter",
-    hypothesis="Larger steps learn faster.",
-    predicted_effect="The score rises.",
-    params={"learning_rate": 0.003},
-)
-
-
-@contextmanager
-def bench_of(project: Path) -> Iterator[Bench]:
-    """A study with plants, entered, with its baseline and plants drafted and nothing run."""
-    project.mkdir()
-    begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=2048, hours=1, plants=True))
-    scene = scene_in(project)
-    scene.approve()
-    with scene.open() as study:
-        contract = enter(study, Who("tester", Strength.TERMINAL))
-        bench = Bench(study, scene.store, contract, LocalLauncher(), Seeds(b"k" * 32, "s"), 2, lambda _: None)
-        night(Night(bench, Silent(), RealMachine().monotonic() + 3600, finishing=lambda: True))
-        yield bench
-
-
-class Silent:
-    """Has no ideas."""
-
-    def ask(self, _: View) -> Exhausted:
-        return Exhausted(because="There are no ideas.")
-
-
-def play(bench: Bench, score: Score, *, stored: Score | None = None) -> None:
-    """Write what a trainer and a referee would have written for every run that the next verdict needs."""
-    for want in list(judge.wanted(bench, certifying=True)):
-        _play(bench, want, score(want), (stored or score)(want))
-
-
-def _play(bench: Bench, want: Wanted, score: float, stored: float) -> None:
-    study, one = bench.study, bench.study.state.candidates[want.candidate]
-    run = Run(
-        id=study.state.next_run(),
-        candidate=one.id,
-        tree=one.tree,
-        command=bench.contract.baseline.command,
-        train_seed=want.number,
-        phase=want.phase,
-        round=want.round,
-        number=want.number,
-        contract=digest(bench.contract),
-        comparability=bench.contract.comparability(),
-    )
-    study.append(Actor.RUNNER, run)
-    study.append(Actor.RUNNER, RunEnd(run=run.id, outcome=Outcome.COMPLETED, because="Done.", wall_seconds=1.0))
-    evidence = Evidence(
-        run=run.id,
-        candidate=one.id,
-        tree=one.tree,
-        phase=want.phase,
-        score=score,
-        episodes=10,
-        guardrails={"worst_decile_return": score},
-        comparability=run.comparability,
-        artefact=keep(study.machine, study.at, Measured(((1, stored, 10),) * 10, "")),
-    )
-    study.append(Actor.REFEREE, evidence)
-
-
-def planted(bench: Bench, plant: str) -> CandidateState:
-    return next(one for one in bench.study.state.candidates.values() if one.plant == plant)
-
-
-def judged(bench: Bench) -> None:
-    decision = judge.verdict(bench)
-    assert decision is not None
-    bench.study.append(Actor.JUDGE, decision)
+from overnight.trials import Bench
 
 
 def test_a_placebo_that_got_lucky_once_is_rejected_by_the_test_that_a_claim_must_pass(tmp_path: Path) -> None:
     with bench_of(tmp_path / "project") as bench:
         placebo = planted(bench, "placebo")
-        play(bench, lambda want: 400.0 if want.number == 6 else 150.0 + 7 * (want.number % 6))
+        calibrate(bench, level=150.0)
+        play(bench, lambda want: 400.0 if want.number % 10 == 0 else 150.0 + 7 * (want.number % 6))
         assert len(placebo.runs) == 6, "it has as many fresh seeds as a claim"
         judged(bench)
         assert placebo.state is State.REJECTED
@@ -121,7 +33,8 @@ def test_a_placebo_that_got_lucky_once_is_rejected_by_the_test_that_a_claim_must
 def test_a_placebo_in_which_the_test_finds_a_gain_never_moves_the_tip_and_is_left_as_an_alarm(tmp_path: Path) -> None:
     with bench_of(tmp_path / "project") as bench:
         placebo, tip = planted(bench, "placebo"), bench.study.state.tip
-        play(bench, lambda want: 400.0 + want.number if want.candidate == placebo.id else 100.0 + want.number)
+        calibrate(bench)
+        play(bench, lambda want: 400.0 + want.number % 10)
         judged(bench)
         assert placebo.state is State.INCONCLUSIVE
         assert bench.study.state.tip == tip
@@ -151,22 +64,10 @@ def test_nobody_but_the_engine_can_call_a_candidate_a_plant(tmp_path: Path) -> N
         draft_candidate(bench.study, bench.store, IDEA, bench.study.state.tree, how)
 
 
-def kept(bench: Bench) -> str:
-    """An idea that was kept after its screening, so that the tip can be certified."""
-    play(bench, lambda want: 100.0 + want.number)
-    judged(bench)  # the placebo
-    idea = propose_params(bench.study, bench.store, IDEA).id
-    assert admit_candidate(bench.study, bench.store, idea) == ()
-    play(bench, lambda want: 300.0 + want.number if want.candidate == idea else 100.0 + want.number)
-    judged(bench)
-    assert bench.study.state.candidates[idea].kept
-    return idea
-
-
 def test_a_gain_is_certified_only_after_it_was_computed_again_from_the_stored_episodes(tmp_path: Path) -> None:
     with bench_of(tmp_path / "project") as bench:
         idea = kept(bench)
-        play(bench, lambda want: 300.0 + want.number if want.candidate == idea else 100.0 + want.number)
+        play(bench, level(idea))
         judged(bench)
         assert bench.study.state.candidates[idea].state is State.ACCEPTED
         said = (bench.study.at.audits / "attempt-1.json").read_text()
@@ -177,11 +78,7 @@ def test_a_gain_is_certified_only_after_it_was_computed_again_from_the_stored_ep
 def test_a_gain_that_the_stored_episodes_do_not_bear_out_is_not_claimed(tmp_path: Path) -> None:
     with bench_of(tmp_path / "project") as bench:
         idea = kept(bench)
-        play(
-            bench,
-            lambda want: 300.0 + want.number if want.candidate == idea else 100.0 + want.number,
-            stored=lambda want: 100.0 + want.number,
-        )
+        play(bench, level(idea), stored=lambda want: 100.0 + want.number)
         decision = judge.verdict(bench)
         assert decision is not None
         assert decision.verdict is Verdict.INCONCLUSIVE
@@ -201,10 +98,8 @@ def test_a_search_without_a_kept_idea_for_so_long_is_over(tmp_path: Path) -> Non
     with bench_of(tmp_path / "project") as bench:
         kept(bench)
         for number in range(2):
-            idea = replace(IDEA, params={"gamma": 0.95 + number / 100})
-            admit_candidate(bench.study, bench.store, propose_params(bench.study, bench.store, idea).id)
-            play(bench, lambda want: 300.0 + want.number if bench.study.state.candidates[want.candidate].kept else 9.0)
-            judged(bench)
+            entered(bench, gamma=0.95 + number / 100)
+            raced(bench, lambda want: 300.0 if bench.study.state.candidates[want.candidate].kept else 9.0)
             said = why_over(bench, plateau_candidates=2)
             assert bool(said) is (number == 1), said
         assert said == "The stop rule fired: 2 candidates in a row were not kept."
@@ -220,15 +115,16 @@ def test_a_search_whose_tip_reaches_the_target_is_over(tmp_path: Path) -> None:
 
 def test_what_still_runs_for_a_rejected_idea_is_stopped_and_nothing_else(tmp_path: Path) -> None:
     with bench_of(tmp_path / "project") as bench:
-        play(bench, lambda want: 100.0 + want.number)
+        kept(bench)
         runs = bench.study.state.runs
-        for name in ("r-0001", "r-0002"):
+        last = list(runs)[-1]
+        assert runs["r-0001"].candidate != runs[last].candidate
+        for name in ("r-0001", last):
             bench.going[name] = tmp_path / name
             bench.going[name].mkdir()
-        assert runs["r-0001"].candidate != runs["r-0002"].candidate
-        loop._stop_runs(bench, runs["r-0002"].candidate)
+        loop._stop_runs(bench, runs[last].candidate)
         assert not (tmp_path / "r-0001" / "stop").exists()
-        assert (tmp_path / "r-0002" / "stop").exists()
+        assert (tmp_path / last / "stop").exists()
 
 
 def test_a_tip_that_never_came_to_its_certification_is_told_with_the_runs_that_would_decide(tmp_path: Path) -> None:
@@ -236,5 +132,5 @@ def test_a_tip_that_never_came_to_its_certification_is_told_with_the_runs_that_w
         idea = kept(bench)
         morning = Morning(bench.study.machine, bench.study.at, bench.study.state, bench.contract, bench.seeds)
         short = morning._shortfall()
-        assert short.because == f"Kept, not certified: {idea} did better on the screening seeds only."
-        assert short.would_decide.startswith("12 more runs on fresh seeds would decide")
+        assert short.because.startswith(f"Kept, not certified: {idea} did better on the tuning seeds only")
+        assert short.would_decide.startswith("12 more runs on fresh seeds, about ")

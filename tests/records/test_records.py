@@ -7,15 +7,18 @@ import pytest
 from overnight.contract.draft import EnvFacts, Ground, Stated, for_env
 from overnight.contract.read import read
 from overnight.errors import UserError
+from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
 from overnight.records.codec import Versioned, decode, dumps, encode, loads
 from overnight.records.contract import Contract, ContractLock
 from overnight.records.curriculum import CurriculumCandidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.entry import PAYLOADS, Created, Entry, Kind, Note, Validation
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.handed import Handed, Heard
 from overnight.records.job import Exit, Job
 from overnight.records.metric import MetricSpec
 from overnight.records.order import RunOrder
@@ -25,7 +28,9 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
+from overnight.records.transfer import Transfer
 from overnight.study.fold import apply
 from overnight.study.state import StudyState
 from overnight.study.stored import STORED
@@ -68,6 +73,7 @@ PROPOSAL: Plain = {
     "params": {"learning_rate": 0.001},
     "bundle": [],
     "parents": ["c-0001"],
+    "operator": None,
 }
 CREATED: Plain = {"task": "cartpole", "study": "first", "commit": OBJECT, "tree": OBJECT, "version": "0.1.0"}
 CANDIDATE: Plain = {
@@ -161,6 +167,8 @@ SPACE: Plain = {
 }
 
 SAMPLES: dict[type[Versioned], Plain] = {
+    StoodStill: {"seconds": 312.5, "until": "2026-11-15T02:10:00+00:00"},
+    HandedOff: {"because": "The stop rule fired: 40 candidates were tried.", "next": "overnight report"},
     Approval: {
         "clause": "budget",
         "digest": DIGEST,
@@ -170,6 +178,38 @@ SAMPLES: dict[type[Versioned], Plain] = {
         "replaces": None,
         "signature": None,
     },
+    Asked: {
+        "id": "a-0001",
+        "speaks": "claude",
+        "operator": "tune",
+        "base": OBJECT,
+        "brief": DIGEST,
+        "reserved_dollars": 1.0,
+    },
+    Answered: {
+        "ask": "a-0001",
+        "outcome": "limited",
+        "because": "The service takes no more questions until 07:00.",
+        "wall_seconds": 3.5,
+        "tokens": 1200,
+        "dollars": None,
+        "counted_dollars": 1.0,
+        "until": 1800000000.0,
+    },
+    Errand: {
+        "command": ["claude", "-p", "the brief"],
+        "variables": ["ANTHROPIC_API_KEY", "HTTPS_PROXY"],
+        "secrets": ["ANTHROPIC_API_KEY"],
+        "files": [".claude/.credentials.json"],
+        "readable": ["/opt/node"],
+        "hidden": ["/home/ada"],
+        "wall_seconds": 1200.0,
+        "silence_seconds": 300.0,
+        "tier": "T2",
+    },
+    Returned: {"why": "ended", "status": 0, "wall_seconds": 12.5, "said": "", "leaked": []},
+    Handed: {"proposal": PROPOSAL, "base": OBJECT},
+    Heard: {"candidate": None, "refused": ["It changes nothing."]},
     Candidate: CANDIDATE,
     Contract: CONTRACT,
     ContractLock: {"contract": DIGEST, "clauses": {"task": DIGEST}},
@@ -188,6 +228,33 @@ SAMPLES: dict[type[Versioned], Plain] = {
         "comparability": DIGEST,
         "artefact": DIGEST,
     },
+    Calibration: {
+        "comparability": DIGEST,
+        "evidence": ["r-0001", "r-0002"],
+        "seeds": 2,
+        "lost": 0,
+        "mean": 210.5,
+        "noise": 12.5,
+        "shape": "even",
+        "run_seconds": 30.5,
+        "references": {"random": 20.5},
+        "runs": 64,
+        "max_runs": 1000,
+        "max_wall_hours": 8.0,
+        "candidates": 20,
+        "provable": 14.5,
+        "sentences": ["This study can prove a gain of +14 return or more."],
+        "saturated": None,
+        "plan": {
+            "race": {"baseline_seeds": 2, "pairing": True},
+            "looks": [6, 12],
+            "shares": [0.6, 0.4],
+            "audit_seeds": 0,
+            "total_error": 0.05,
+            "mode": "family",
+        },
+    },
+    Turn: {"loop": "stop", "because": "The time of the night is used up."},
     LoopEntry: {"contract": DIGEST, "approver": "ada", "strength": "unattended"},
     MetricSpec: CONTRACT["metric"],
     Note: {"says": "The night began."},
@@ -254,6 +321,22 @@ SAMPLES: dict[type[Versioned], Plain] = {
     },
     Space: SPACE,
     StudyState: _state(CREATED, CANDIDATE),
+    Transfer: {
+        "candidate": "c-0001",
+        "tree": OBJECT,
+        "baseline": OBJECT,
+        "env": {"backend": "gymnasium", "id": "Ant-v5", "kwargs": {}, "max_episode_steps": None, "clip_actions": True},
+        "budget": {"unit": "env_steps", "amount": 4000},
+        "times": 4.0,
+        "hardware": "any, cpu, 2 cores a run",
+        "train_seeds": [7, 8],
+        "ours": [1.5, None],
+        "theirs": [1.0, 0.5],
+        "gain": None,
+        "gain_low": None,
+        "gain_high": None,
+        "says": "Ant-v5: too few runs brought a score to compare.",
+    },
     Validation: {"candidate": "c-0001", "tree": OBJECT, "contract": DIGEST, "rules": DIGEST},
     Verification: VERIFICATION,
     View: {
@@ -272,6 +355,7 @@ SAMPLES: dict[type[Versioned], Plain] = {
                 "outcome": "rejected",
                 "gain": -1.0,
                 "base": None,
+                "because": [],
             }
         ],
         "runs_left": 3,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from overnight.guest.box2d import spare_pygame
 from overnight.guest.train import Env
 from overnight.rl.envs.batched import Batch, make
 
@@ -101,6 +102,7 @@ def episodes(env: str, count: int) -> NDArray[Any]:
 def test_the_same_policy_has_the_same_episodes_in_both_backends(env: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Box2D's own warning at its import, as an error, would crash the interpreter
+        spare_pygame()
         gymnasium.make(env).close()
     pool = episodes(env, 48)
     monkeypatch.setitem(sys.modules, "envpool", None)

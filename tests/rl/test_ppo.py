@@ -372,3 +372,17 @@ def test_observations_that_are_no_block_of_numbers_are_flattened_for_trainer_and
     assert process.returncode == 0, said
     policy = architectures.load(folder / "out" / "policy")
     assert len(episodes.play(EnvSpec(backend="gymnasium", id="Blackjack-v1"), policy, range(20), lanes=4)) == 20
+
+
+@pytest.mark.parametrize(
+    ("kl", "target", "pace"),
+    [
+        pytest.param(0.03, 0.01, 2 / 1.5, id="twice too far"),
+        pytest.param(0.004, 0.01, 3.0, id="not half as far as it may"),
+        pytest.param(0.012, 0.01, 2.0, id="about right"),
+        pytest.param(0.0, 0.01, 2.0, id="has not moved yet"),
+        pytest.param(0.03, 0.0, 1.0, id="not steered"),
+    ],
+)
+def test_the_step_size_is_steered_by_how_far_the_policy_moved(kl: float, target: float, pace: float) -> None:
+    assert float(ppo.steer(np.float32(2), np.float32(kl), np.float32(target))) == pytest.approx(pace)

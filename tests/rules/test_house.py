@@ -16,9 +16,9 @@ SRC = ROOT / "src" / "overnight"
 PYTHON = sorted(SRC.rglob("*.py"))
 
 
-def test_no_module_is_longer_than_400_lines() -> None:
-    long = {path.name: n for path in PYTHON if (n := len(path.read_text().splitlines())) > 400}
-    assert not long
+def test_no_module_is_longer_than_400_lines_and_no_trainer_than_500() -> None:
+    for path in PYTHON:  # a trainer is one flat file: its numeric kernel would hide in two
+        assert len(path.read_text().splitlines()) <= (500 if path.parent.name == "trainers" else 400), path.name
 
 
 def test_no_function_is_longer_than_60_lines() -> None:

@@ -12,6 +12,8 @@ SRC = Path(__file__).parents[2] / "src" / "overnight"
 MAY_SPAWN = {
     "machine.py",  # short helpers: git, the referee
     "adapters/launchers/local.py",  # the supervisor of a run, and nothing else
+    "adapters/proposers/caller.py",  # the keeper of one asking, and nothing else
+    "adapters/proposers/keeper.py",  # the coding agent that the contract names, held at a tier, in a folder of its own
     "run/supervisor.py",  # the trainer: the approved command, under its limits
     "run/broker.py",  # our own broker, which holds the environments of a metered run
     "sandbox/processes.py",  # starts none: it speaks to the kernel about those that there are
@@ -24,6 +26,8 @@ MAY_SPAWN = {
     "sandbox/inside.py",  # becomes the trainer or the policy, inside of bubblewrap
     "sandbox/probe.py",  # the canary that a tier must hold
     "attack/foreign/trial.py",  # somebody's own evaluator, in a throw-away copy, held at a tier
+    "background.py",  # the engine itself, without a terminal
+    "awake.py",  # what holds the machine's sleep back, for as long as the engine lives
     "signatures.py",  # ssh-keygen, which signs approvals and checks their signatures
     "evaluate/policy_process.py",  # a candidate's own policy, on the other side of the trust line
 }
@@ -36,6 +40,7 @@ MAY_ASK_THE_MACHINE = {
     "attack/engine.py",  # the supervisor and the referee, on attacks of the gallery's own
     "attack/ground.py",  # processes that are attacked
     "attack/changes.py",  # git, for a small repository
+    "handoff.py",  # the command of the user's own configuration that wakes somebody up
     "checkup.py",  # asks what only an import can tell: JAX's devices, and whether an environment can be made
 }
 """The modules that call the port's `run_process`. None of them can train what a study proposes."""

@@ -14,6 +14,7 @@ PRINTS = {
     "cli/progress.py": "the line that passes",
     "cli/terminal.py": "the page that is approved",
     "evaluate/referee.py": "one JSON object for the engine",
+    "rl/command.py": "how far a training is that a person started",
     "rl/probe.py": "one JSON object for the engine",
     "rl/trainers/ppo.py": "inside of the candidate's process",
     "rl/trainers/sac.py": "inside of the candidate's process",

@@ -22,7 +22,6 @@ CLIENT = (
     POLICY
     + """
 import sys
-sys.path.insert(0, os.path.dirname(os.environ["OVERNIGHT_RUN"]))
 from guest.steps import Environments, Refused, Spent
 import numpy as np
 def tell(**words): (out / "told.json").write_text(json.dumps(words))

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -79,30 +78,40 @@ def idle(folder: Path, **more: float) -> Limits:
     return Limits(folder, job, RunBudget(unit="env_steps", amount=1), Meter())
 
 
-def test_a_machine_that_stood_still_is_not_the_candidates_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.monotonic()
-    clock = iter([now, now + 1, now + 200, now + 250.5, now + 260])
-    monkeypatch.setattr("overnight.run.limits.time.monotonic", lambda: next(clock))
-    one = idle(tmp_path)
+def still(one: Limits, seconds: float) -> None:
+    """Let a run have stood still for so long since the last look."""
+    one._still._last -= seconds
+    one._still._zero += seconds
+
+
+def test_a_machine_that_stood_still_is_not_the_candidates_fault(tmp_path: Path) -> None:
+    one = idle(tmp_path, wall=100)
     assert one.over() is None
+    still(one, 199)
     ending = one.over()
     assert ending is not None and ending.outcome is Outcome.INFRASTRUCTURE
-    assert ending.because == "The machine stood still for 199 s while it ran, and its time of 100 s is over."
+    assert ending.because == "The machine stood still for 199 s while it ran, so it is run again."
+    assert one.seconds() < 1, "what stood still is no running time"
 
 
-def test_a_stall_takes_nothing_from_the_time_in_which_a_trainer_may_be_silent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.monotonic()
-    steps = [now, now + 1, now + 61, *(now + 61 + second for second in range(1, 60, 4))]
-    clock = iter(steps)
-    monkeypatch.setattr("overnight.run.limits.time.monotonic", lambda: next(clock))
-    one = idle(tmp_path, wall=10_000)
-    found = [one.over() for _ in steps[1:]]
-    assert found[1] is None, "sixty seconds passed, but nobody was there to hear it"
-    assert next(ending.because for ending in found if ending) == "It gave no sign of life for 50 s."
+def test_a_moment_in_which_nobody_looked_is_no_standstill(tmp_path: Path) -> None:
+    one = idle(tmp_path)
+    still(one, 4)
+    assert one.over() is None
+
+
+def test_a_run_that_ended_while_the_machine_stood_still_is_not_believed(tmp_path: Path) -> None:
+    one = idle(tmp_path)
+    still(one, 30)
+    ending = one.stood_still()
+    assert ending is not None and ending.outcome is Outcome.INFRASTRUCTURE
+
+
+def test_a_trainer_that_gives_no_sign_of_life_is_ended(tmp_path: Path) -> None:
+    one = idle(tmp_path, silence=50, wall=10_000)
+    one.last_sign -= 51
+    ending = one.over()
+    assert ending is not None and ending.because == "It gave no sign of life for 50 s."
 
 
 def ended(folder: Path, status: int) -> tuple[Outcome, str]:

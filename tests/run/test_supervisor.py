@@ -146,11 +146,11 @@ def test_a_killed_supervisor_leaves_nothing_once_the_run_is_swept(tmp_path: Path
     assert marked(word) == []
 
 
-def test_an_engine_can_stop_a_run_and_the_run_counts_as_lost(tmp_path: Path) -> None:
+def test_an_engine_can_stop_a_run_and_nobody_is_blamed_for_it(tmp_path: Path) -> None:
     begin(tmp_path, "import time\nwhile True: time.sleep(0.1); print('.', flush=True)")
     time.sleep(0.7)
     LocalLauncher().stop(tmp_path)
-    assert wait(tmp_path).outcome is Outcome.LOST
+    assert wait(tmp_path).outcome is Outcome.STOPPED
 
 
 def test_two_supervisors_never_run_the_same_run(tmp_path: Path) -> None:

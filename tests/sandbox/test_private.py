@@ -20,7 +20,7 @@ from runs import POLICY, begin, need, run, wait
 TIERS: tuple[Tier, ...] = ("T1", "T2", "T3")
 VARIABLES = {
     *("PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR", "OVERNIGHT_RUN", "OVERNIGHT_OUT"),
-    *("PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED", "PYTHONNOUSERSITE"),
+    *("PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED", "PYTHONNOUSERSITE"),
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
 }
 
@@ -37,6 +37,7 @@ def test_a_trainer_has_the_variables_on_the_list_and_no_other(
     seen = json.loads((tmp_path / "out" / "seen").read_text())
     assert set(seen) - {"LC_CTYPE", "PWD"} == VARIABLES, "Python sets the first, bubblewrap the second"
     assert seen["HOME"] == str(tmp_path / "home") and seen["TMPDIR"] == str(tmp_path / "tmp")
+    assert seen["PYTHONPATH"] == str(tmp_path / "library"), "ours, and not the one that was inherited"
     assert seen["PYTHONPYCACHEPREFIX"].startswith(str(tmp_path / "tmp"))
 
 
@@ -102,7 +103,7 @@ def test_poisoned_bytecode_beside_clean_source_is_not_run(tmp_path: Path) -> Non
 @pytest.mark.parametrize("mode", [0o755, 0o700], ids=["open", "closed to others"])
 def test_a_trainer_imports_the_guest_library_wherever_the_project_lies(tier: Tier, mode: int) -> None:
     need(tier)
-    use = "import sys; sys.path.insert(0, os.path.dirname(os.environ['OVERNIGHT_RUN']))\nfrom guest.train import load\n"
+    use = "from guest.train import load\n"
     read = (
         "try: open(os.path.dirname(os.environ['OVERNIGHT_RUN']) + '/job.json').close()\nexcept OSError: print('no')\n"
     )

@@ -7,7 +7,6 @@ _BUDGET = 100
 _BEGIN = (
     POLICY
     + """
-sys.path.insert(0, os.path.dirname(os.environ["OVERNIGHT_RUN"]))
 taken = 0
 def own():
     import gymnasium

@@ -7,9 +7,12 @@ from math import nan
 from statistics import fmean
 
 from overnight.attack.attacks import Attack
-from overnight.decide.certify import Arm, certify, error_for_attempt
+from overnight.decide.certify import Arm, Certification
+from overnight.decide.looks import attempt
 from overnight.decide.plausible import doubt
-from overnight.decide.screen import Pair, screen
+from overnight.decide.race import Entered, Race, Ran
+from overnight.decide.screened import RaceRule
+from overnight.decide.spending import LookPlan, error_for_next
 from overnight.evaluate.seeds import Seeds
 from overnight.records.decision import Verdict
 from overnight.records.metric import Direction, Guardrail, MetricSpec
@@ -49,22 +52,30 @@ def _certified(
 ) -> bool:
     mine, other = rails if rails is not None else (ours, theirs)
     arms = [Arm(scores=one, guardrails={"worst_decile_return": rail}) for one, rail in ((ours, mine), (theirs, other))]
-    try:
-        return certify(metric, arms[0], arms[1], alpha=0.025).verdict is Verdict.CERTIFIED
-    except ValueError:
-        return False
+    return _is_certified(metric, arms[0], arms[1], error_for_next(()))
 
 
-def _kept(ours: Scores, theirs: Scores, seeds: tuple[int, ...] | None = None) -> bool:
-    pairs = tuple(
-        Pair(train_seed=seed, run=f"r-{place:04d}", candidate_score=mine, tip_run=f"r-1{place:03d}", tip_score=other)
-        for place, (seed, mine, other) in enumerate(zip(seeds or range(len(ours)), ours, theirs, strict=True))
-    )
+def _is_certified(metric: MetricSpec, mine: Arm, other: Arm, alpha: float) -> bool:
+    """Whether the one look of an attempt certifies."""
     try:
-        found = screen(METRIC, pairs, candidate="c-0001", wanted=len(pairs))
+        found = attempt(metric, LookPlan(looks=(len(mine.scores),), shares=(1.0,)), mine, other, alpha=alpha)
     except ValueError:
         return False
-    return found is not None and found.verdict is Verdict.KEEP
+    return isinstance(found, Certification) and found.verdict is Verdict.CERTIFIED
+
+
+def _kept(ours: Scores, theirs: Scores, numbers: tuple[int, ...] | None = None) -> bool:
+    """Whether a candidate leads the race against a tip with these scores, each of its own on a numbered seed."""
+    race = Race(RaceRule(baseline_seeds=len(theirs)), "tip")
+    try:
+        for number, score in enumerate(theirs):
+            race.tell(Ran("tip", number, score))
+        race.tell(Entered("candidate"))
+        for number, score in zip(numbers or range(len(ours)), ours, strict=True):
+            race.tell(Ran("candidate", number, score))
+    except ValueError:
+        return False
+    return race.leading is not None
 
 
 def _mean(scores: Scores) -> float:
@@ -95,10 +106,10 @@ _HIGHER = tuple(one + 40 for one in _LOWER)
 def _again(alpha: Callable[[int], float]) -> bool:
     """Whether a candidate that is no better is certified once in forty attempts."""
     chance = random.Random(11)  # noqa: S311 - a fixed stream
-    for attempt in range(1, 41):
+    for number in range(1, 41):
         ours, theirs = (tuple(chance.gauss(200, 30) for _ in range(6)) for _ in range(2))
         arms = [Arm(scores=one, guardrails={"worst_decile_return": (0.0,) * 6}) for one in (ours, theirs)]
-        if certify(METRIC, arms[0], arms[1], alpha=alpha(attempt)).verdict is Verdict.CERTIFIED:
+        if _is_certified(METRIC, arms[0], arms[1], alpha(number)):
             return True
     return False
 
@@ -184,7 +195,7 @@ ATTACKS: tuple[VerdictAttack, ...] = (
         "ask-again",
         "is tried again until chance makes it better",
         "all attempts share one allowance of errors",
-        lambda: _again(error_for_attempt),
+        lambda: _again(lambda number: error_for_next((False,) * (number - 1))),
         lambda: _again(lambda _: 0.2),
     ),
     _one(
@@ -218,8 +229,8 @@ ATTACKS: tuple[VerdictAttack, ...] = (
     _one(
         "count-a-seed-twice",
         "counts the seed on which it was lucky again and again",
-        "a seed is paired once",
-        lambda: _kept((300.0,) * 6, (200.0,) * 6, seeds=(7,) * 6),
+        "a seed counts once",
+        lambda: _kept((300.0,) * 6, _LOWER, numbers=(0,) * 6),
         lambda: 300.0 > 200.0,
     ),
     _one(

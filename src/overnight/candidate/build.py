@@ -38,9 +38,29 @@ def with_params(store: Store, base: str, params: Mapping[str, object], *, scratc
     return store.write_tree(base, {PARAMS_FILE: (REGULAR, blob)}, scratch=scratch)
 
 
-def with_copy(store: Store, base: str, found: Found, *, scratch: Path) -> str:
-    """The tree that an edited copy has become."""
-    return store.write_tree(base, changed(store, base, found), scratch=scratch)
+def with_copy(store: Store, base: str, found: Found, *, scratch: Path, onto: str | None = None) -> str:
+    """The tree that an edited copy of a base has become, or becomes when its changes are carried over to another tree.
+
+    What differs between the base and that other tree stays as it is there. Raises `Overtaken` where both changed
+    the same file; of parameter files, the changed keys are carried over.
+    """
+    changes = changed(store, base, found)
+    if onto is None or onto == base:
+        return store.write_tree(base, changes, scratch=scratch)
+    old, new = ({file.path: (file.mode, file.blob) for file in store.files(tree)} for tree in (base, onto))
+    overtaken = [path for path in changes if old.get(path) != new.get(path) and changes[path] != new.get(path)]
+    if overtaken == [PARAMS_FILE] == list(changes) and changes[PARAMS_FILE][0] == REGULAR:
+        before, after = params_of(store, base), strict_json.parse(found.files[PARAMS_FILE][1], where=PARAMS_FILE)
+        if isinstance(after, dict) and before.keys() <= after.keys():
+            moved = {key: value for key, value in after.items() if key not in before or before[key] != value}
+            return with_params(store, onto, moved, scratch=scratch)
+    if overtaken:
+        raise Overtaken(", ".join(sorted(overtaken)[:10]))
+    return store.write_tree(onto, changes, scratch=scratch)
+
+
+class Overtaken(Exception):
+    """A copy and the tip that it was made from have both changed since; the message names the files."""
 
 
 class Ground(NamedTuple):

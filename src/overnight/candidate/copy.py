@@ -82,14 +82,14 @@ def read_copy(folder: Path) -> Found:
     return Found(files, tuple(reasons))
 
 
-def changed(store: Store, base: str, found: Found) -> dict[str, tuple[str, str]]:
+def changed(store: Store, base: str, found: Found, *, store_it: bool = True) -> dict[str, tuple[str, str]]:
     """The paths in which a copy differs from its base tree, stored and ready for a new tree."""
     before = {file.path: file for file in store.files(base)}
     changes: dict[str, tuple[str, str]] = {}
     for path, (mode, data) in found.files.items():
         old = before.get(path)
         blob = store.blob_id(data, like=base)
-        if old is None or old.blob != blob:
+        if store_it and (old is None or old.blob != blob):
             store.write_blob(data)
         if old is None or (old.mode, old.blob) != (mode, blob):
             changes[path] = (mode, blob)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from overnight.records.approval import Strength
     from overnight.records.contract import Clause
     from overnight.study.layout import StudyFolder
+    from overnight.study.state import StudyState
 
 app = verb_app("Approve the terms.")
 
@@ -22,7 +23,7 @@ app = verb_app("Approve the terms.")
 @app.command()
 def approve(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Clauses to approve (all eight by default), or one candidate's id.")
+        list[str] | None, typer.Argument(help="Clauses to approve (by default all that can be), or one candidate's id.")
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Approve unattended: only for a built-in trainer on plain parameters.")
@@ -32,7 +33,11 @@ def approve(
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
-    """Read the terms on one screen and approve them: all eight clauses, some by name, or one candidate.
+    """Read the terms on one screen and approve them: all clauses, some by name, or one candidate.
+
+    The eighth clause, the class of experiments, is asked when the baseline is calibrated: `overnight start` runs it
+    on a few seeds after the first seven approvals, and the page then says what the budget can prove and how many
+    experiments fit. `overnight approve experiments` approves it earlier, without figures.
 
     It asks on the controlling terminal for a word that is shown only there, and refuses inside a coding
     agent. `--yes` asks nobody; it is recorded as unattended, and is refused for anything that brings code
@@ -45,8 +50,7 @@ def approve(
     `overnight approve --sign --key ~/.ssh/id_ed25519`
     """
     from overnight.admission import approve_clauses, permit, read_terms
-    from overnight.contract.screen import screen
-    from overnight.study.study import Study
+    from overnight.study.study import Study, read_state
 
     machine, at = active(folder)
     reading, how = read_terms(machine, at), How(yes, sign or key is not None, key)
@@ -60,34 +64,95 @@ def approve(
             as_json=as_json,
         )
         return
-    clauses = _clauses(names)
-    for clause in clauses:
-        if (problem := reading.problem(clause)) is not None:
-            wrong = reading.wrong.get(clause)
-            _stop(str(at.contract), problem, hint=wrong.hint if wrong is not None else "")
-    contract = reading.contract()
-    lines = [f"{at.task.name}/{at.name}", ""]
-    lines += [f"{heading}\n    {sentence}" for heading, sentence in screen(contract)] if contract is not None else []
-    lines += ["", f"Approving: {', '.join(clauses)}"]
-    who = word_for(reading, "\n".join(lines), how)
+    state = read_state(machine, at)
+    clauses, left = _askable(_clauses(names), state, named=bool(names))
+    _check_sound(at, reading, _clauses(names))
+    who = word_for(reading, _page(at, reading, state, clauses), how)
     with Study.open(machine, at, doing="overnight approve") as study:
         _check_unchanged(reading, read_terms(machine, at))
         approvals = approve_clauses(study, reading, clauses, who)
     told = [str(one.clause) for one in approvals]
     text = f"Approved ({who.strength}): {', '.join(told)}." if told else "Everything was approved already."
-    data({"approved": told, "strength": str(who.strength)}, text, as_json=as_json)
+    text += f"\n{_LATER}" if left else ""
+    data({"approved": told, "left": left, "strength": str(who.strength)}, text, as_json=as_json)
 
 
-def approve_unattended(machine: "Machine", at: "StudyFolder") -> list[str]:
-    """Approve all eight clauses without asking or showing, as `--yes` does, and return those that needed it."""
+def _check_sound(at: "StudyFolder", reading: "Reading", clauses: list["Clause"]) -> None:
+    for clause in clauses:
+        if (problem := reading.problem(clause)) is not None:
+            wrong = reading.wrong.get(clause)
+            _stop(str(at.contract), problem, hint=wrong.hint if wrong is not None else "")
+
+
+def _page(at: "StudyFolder", reading: "Reading", state: "StudyState", clauses: list["Clause"]) -> str:
+    """The terms on one screen, and what is known about the budget."""
+    from overnight.awake import risks
+    from overnight.contract.screen import screen
+
+    contract = reading.contract()
+    lines = [f"{at.task.name}/{at.name}", ""]
+    lines += [f"{heading}\n    {sentence}" for heading, sentence in screen(contract)] if contract is not None else []
+    lines += _calibration_page(state, clauses)
+    if seen := risks():
+        lines += ["What may end the night", *(f"    {one.says} ({one.command})" for one in seen)]
+    return "\n".join([*lines, "", f"Approving: {', '.join(clauses)}"])
+
+
+_LATER = "The eighth clause, `experiments`, is asked when the baseline is calibrated: `overnight start` does both."
+
+
+def _askable(clauses: list["Clause"], state: "StudyState", *, named: bool) -> tuple[list["Clause"], list[str]]:
+    """The clauses that are asked now, and those that wait for the calibration."""
+    from overnight.records.contract import Clause
+
+    waits = not named and state.calibration is None and Clause.EXPERIMENTS not in state.approvals
+    if not waits:
+        return clauses, []
+    return [clause for clause in clauses if clause is not Clause.EXPERIMENTS], [str(Clause.EXPERIMENTS)]
+
+
+def _calibration_page(state: "StudyState", clauses: list["Clause"]) -> list[str]:
+    """What is known about the budget, beside the clause that spends it."""
+    from overnight.records.contract import Clause
+
+    if Clause.EXPERIMENTS not in clauses:
+        return []
+    found = state.calibration
+    if found is None:
+        return ["What tonight can prove", "    Nobody knows yet: the baseline is not calibrated."]
+    return ["What tonight can prove", *(f"    {says}" for says in found["sentences"])]
+
+
+def approve_unattended(machine: "Machine", at: "StudyFolder", names: list[str] | None = None) -> list[str]:
+    """Approve what can be without asking or showing, as `--yes` does, and return the clauses that needed it."""
     from overnight.admission import Who, approve_clauses, read_terms
     from overnight.study.study import Study
 
     reading = read_terms(machine, at)
     strength = _unattended(reading)
     with Study.open(machine, at, doing="overnight approve") as study:
-        given = approve_clauses(study, reading, _clauses(None), Who(login(), strength))
+        clauses, _ = _askable(_clauses(names), study.state, named=bool(names))
+        given = approve_clauses(study, reading, clauses, Who(login(), strength))
     return [str(one.clause) for one in given]
+
+
+def approve_experiments(machine: "Machine", at: "StudyFolder", *, yes: bool) -> None:
+    """Ask for the eighth approval, with what the calibration found; refuse where nobody can be asked."""
+    from overnight.admission import approve_clauses, read_terms
+    from overnight.records.contract import Clause
+    from overnight.study.study import Study, read_state
+
+    if yes:
+        approve_unattended(machine, at, [str(Clause.EXPERIMENTS)])
+        return
+    reading, state = read_terms(machine, at), read_state(machine, at)
+    page = "\n".join(
+        (f"{at.task.name}/{at.name}", *_calibration_page(state, [Clause.EXPERIMENTS]), "", "Approving: experiments")
+    )
+    who = word_for(reading, page, How(yes=False))
+    with Study.open(machine, at, doing="overnight approve") as study:
+        _check_unchanged(reading, read_terms(machine, at))
+        approve_clauses(study, reading, [Clause.EXPERIMENTS], who)
 
 
 def _candidate_page(machine: "Machine", at: "StudyFolder", name: str) -> str:

@@ -17,6 +17,8 @@ def compare(
     first: Annotated[Path, typer.Argument(metavar="A.csv", help="Scores of one side, such as a baseline.")],
     second: Annotated[Path, typer.Argument(metavar="B.csv", help="Scores of the other side.")],
     lower: Annotated[bool, typer.Option("--lower", help="Lower scores are better.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Print the performance profiles too.")] = False,
+    seed: Annotated[int, typer.Option(help="The bootstrap follows from it.")] = 0,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -24,7 +26,8 @@ def compare(
 
     A table has one score a line, or a header with the columns `score` and, where there are any, `seed` and `task`.
     Each task gets its gain with a 95 % interval, an exact permutation p-value and the probability of improvement;
-    several tasks together get the gain of the interquartile mean with a stratified bootstrap interval.
+    several tasks together get the gain of the interquartile mean with a stratified bootstrap interval. A performance
+    profile is the share of runs above each score; `--json` always has it.
 
     Example: `overnight compare baseline.csv ours.csv`
     """
@@ -39,8 +42,9 @@ def compare(
         raise UserError(str(second), f"has other tasks than {first}: {', '.join(only[:5])} are in one of them alone")
     if lower:
         one, two = ({task: [-score for score in found] for task, found in side.items()} for side in (one, two))
-    found = compare_tables(one, two)
-    data({**asdict(found), "lower_is_better": lower}, _text(found, lower=lower), as_json=as_json)
+    found = compare_tables(one, two, seed=seed)
+    text = _text(found, lower=lower) + (_profile_text(found, lower=lower) if profile else "")
+    data({**asdict(found), "lower_is_better": lower}, text, as_json=as_json)
 
 
 def read_scores(path: Path) -> dict[str, list[float]]:
@@ -147,3 +151,22 @@ def _text(found: object, *, lower: bool) -> str:
             f"{100 * found.improvement.low:.0f} to {100 * found.improvement.high:.0f} %.",
         ]
     return "\n".join(lines)
+
+
+def _profile_text(found: object, *, lower: bool) -> str:
+    from overnight.decide.compare import Comparison
+    from overnight.decide.telling import decimals, told
+
+    assert isinstance(found, Comparison)  # noqa: S101 - told to the type checker
+    if not found.profiles:
+        return "\n\nTasks have unequal numbers of seeds, so there is no performance profile over all of them."
+    first, last, sign = found.profiles[0].score, found.profiles[-1].score, -1.0 if lower else 1.0
+    places = decimals(last - first, digits=3)
+
+    def share(one: object) -> str:
+        estimate, low, high = (100 * getattr(one, end) for end in ("estimate", "low", "high"))
+        return f"{estimate:.0f} % ({low:.0f} to {high:.0f})"
+
+    rows = [(told(sign * one.score, places), share(one.first), share(one.second)) for one in found.profiles]
+    header = ("better than", "runs of A", "runs of B, with 95 % bands")
+    return "\n\n" + table(rows, header=header)

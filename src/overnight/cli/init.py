@@ -4,7 +4,19 @@ from typing import Annotated
 
 import typer
 
-from overnight.cli.options import HERE, Candidates, Dir, EnvSteps, FromRecipe, Hours, Json, Plants, Trainer, verb_app
+from overnight.cli.options import (
+    HERE,
+    Agent,
+    Candidates,
+    Dir,
+    EnvSteps,
+    FromRecipe,
+    Hours,
+    Json,
+    Plants,
+    Trainer,
+    verb_app,
+)
 from overnight.cli.output import data, say
 
 app = verb_app("Draft a study.")
@@ -25,6 +37,7 @@ def init(
     plants: Plants = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
+    agent: Agent = None,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
@@ -54,6 +67,7 @@ def init(
         plants=plants,
         trainer=trainer,
         recipe=recipe,
+        agent=agent,
     )
     begin = begin_repository if is_repository else begin_env
     begun = begin(machine, Place(project.resolve(), task, study), stated)

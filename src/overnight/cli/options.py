@@ -25,6 +25,10 @@ Trainer = Annotated[
 FromRecipe = Annotated[
     bool, typer.Option("--recipe", help="Take Overnight's recipe for this family of environments as the baseline.")
 ]
+Agent = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A coding agent that proposes too: claude, codex, or a command line in quotes."),
+]
 Sign = Annotated[bool, typer.Option("--sign", help="Sign with your SSH key, so that it is proved who approved.")]
 Key = Annotated[str | None, typer.Option("--key", metavar="FILE", help="The SSH key to sign with; implies --sign.")]
 HERE = Path()

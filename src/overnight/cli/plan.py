@@ -45,9 +45,7 @@ def plan(folder: Dir = HERE, as_json: Json = False) -> None:
     told = {
         **asdict(found),
         "command": list(contract.baseline.command),
-        "screen_train_seeds": how.screen_train_seeds,
         "screen_episodes": how.screen_episodes,
-        "confirm_train_seeds": how.confirm_train_seeds,
         "confirm_episodes": how.confirm_episodes,
         "max_runs": contract.budget.max_runs,
         "max_wall_hours": contract.budget.max_wall_hours,

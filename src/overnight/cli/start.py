@@ -1,10 +1,7 @@
 """`overnight start`: enter the loop."""
 
 import os
-import signal
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +10,7 @@ import typer
 
 from overnight.cli.options import (
     HERE,
+    Agent,
     Candidates,
     Dir,
     EnvSteps,
@@ -29,14 +27,25 @@ from overnight.cli.output import data, say
 from overnight.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from overnight.admission import Who
+    from overnight.background import Engine
     from overnight.contract.draft import Stated
+    from overnight.handoff import Ending
     from overnight.ports import Machine
     from overnight.records.contract import Contract
     from overnight.report.facts import Facts
+    from overnight.sitting import Sitting
     from overnight.study.layout import StudyFolder
     from overnight.study.study import Study
 
 app = verb_app("Enter the loop.")
+Detach = Annotated[bool, typer.Option("--detach", help="Run the night in the background; `live`, `attach`, `stop`.")]
+Until = Annotated[
+    str | None, typer.Option(metavar="HH:MM", help="End by this time of the day at the latest, such as 07:00.")
+]
+Awake = Annotated[
+    bool, typer.Option("--keep-awake/--let-sleep", help="Keep the machine from sleeping while the night runs.")
+]
 
 
 @app.command()
@@ -48,26 +57,39 @@ def start(
     env_steps: EnvSteps = None,
     candidates: Candidates = None,
     plants: Plants = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Approve a newly drafted study unattended, then start.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Approve unattended: a newly drafted study, and the eighth clause.")
+    ] = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
+    agent: Agent = None,
+    detach: Detach = False,
+    until: Until = None,
+    awake: Awake = True,
     folder: Dir = HERE,
     as_json: Json = False,
 ) -> None:
     """Enter the loop of the active study. `run` and `loop` are other names for it.
 
-    Refuses with exit 3, and starts no process, until all eight approvals are in force; the refusal names
-    each one that is missing. Giving this command is the explicit word to enter the loop, and is recorded.
+    Refuses with exit 3, and starts no process, until seven approvals are in force; the refusal names each one that
+    is missing. Then it calibrates: the baseline runs on a few seeds, at most a quarter of what fits, and the eighth
+    approval is asked with what tonight can prove and how many experiments fit; `--yes` gives it unattended. Giving
+    this command is the explicit word to enter the loop, and is recorded.
     Ctrl-C once finishes what is running and writes the report; twice stops now. `start` goes on after both.
+    Closing the terminal ends nothing. Where a night is running already, it says so, starts no second one, and exits
+    with 0.
 
     An environment is any id that Gymnasium knows, or `package.module:MyEnv-v0` of an installed package.
 
-    Examples: `overnight start`, `overnight start CartPole-v1 --hours 8 --yes`, `overnight start my_envs:Maze-v0`
+    Examples: `overnight start`, `overnight start CartPole-v1 --hours 8 --yes`, `overnight start my_envs:Maze-v0`,
+    `overnight start --detach --until 07:00`
     """
-    from overnight.cli.report import write_report
     from overnight.contract.draft import Stated
+    from overnight.sitting import moment
 
-    if target is not None and not (folder / target).is_dir():
+    if target is not None and (folder / target).is_dir():
+        folder = folder / target
+    elif target is not None:
         stated = Stated(
             env=target,
             hours=hours,
@@ -76,24 +98,25 @@ def start(
             plants=plants,
             trainer=trainer,
             recipe=recipe,
+            agent=agent,
         )
         _draft(folder, stated, yes=yes)
     machine, at = active(folder)
-    progress = Progress()
-    why = _sit(machine, at, progress)
-    progress.passing("writing the report")
-    facts = write_report(machine, at)
-    progress.clear()
-    _hand_off(machine, at, why, facts)
-    told = {
-        "over": why,
-        "runs": facts.night.runs,
-        "certified": [claim.sentence for claim in facts.claims],
-        "report": str(at.report_page),
-        "handoff": str(at.handoff),
-        "next": [one.command for one in facts.next_commands],
-    }
-    data(told, "\n".join(_morning(why, facts, at)), as_json=as_json)
+    when = moment(until, machine.now()) if until is not None else None
+    if _is_running(machine, at, as_json=as_json):
+        return
+    words = [*(["--until", until] if until is not None else []), *([] if awake else ["--let-sleep"])]
+    if detach and yes:  # nobody is asked, so the background calibrates too
+        _detach(machine, at, [*words, "--yes"], as_json=as_json)
+        return
+    progress = Progress(at.night_log)
+    sitting = _sitting(machine, at, when, progress)
+    if not _calibrate(sitting, progress, awake=awake, yes=yes, as_json=as_json):
+        return
+    if detach:
+        _detach(machine, at, words, as_json=as_json)
+    else:
+        _night(sitting, progress, awake=awake, as_json=as_json)
 
 
 def _draft(folder: Path, stated: "Stated", *, yes: bool) -> None:
@@ -110,42 +133,164 @@ def _draft(folder: Path, stated: "Stated", *, yes: bool) -> None:
             say(f"Approved unattended: {', '.join(given)}. `overnight contract` shows the terms.")
 
 
-def _sit(machine: "Machine", at: "StudyFolder", progress: Progress) -> str:
-    """One sitting, from the gate to the reason why it ended."""
-    from overnight.adapters.launchers.local import LocalLauncher
-    from overnight.adapters.proposers.search import SearchProposer
-    from overnight.admission import Who, enter, slots
-    from overnight.candidate.tree import Store
-    from overnight.cli.terminal import attended
-    from overnight.errors import Refused
-    from overnight.evaluate.seeds import Seeds, load_key
-    from overnight.loop import Night, night
-    from overnight.records.approval import Strength
-    from overnight.room import disk_shortfall
-    from overnight.study.study import Study
-    from overnight.trials import Bench
+# One night, not two
 
-    with Study.open(machine, at, doing="overnight start") as study:
-        contract = enter(study, Who(login(), Strength.TERMINAL if attended(os.environ) else Strength.UNATTENDED))
-        if short := disk_shortfall(contract, at):
-            raise Refused(f"{at.task.name}/{at.name}", (short,), hint="`overnight clean` frees what is not evidence")
-        seeds = Seeds(load_key(study.state.seed_commitment or ""), f"{at.task.name}/{at.name}")
-        bench = Bench(
-            study,
-            Store(machine, at.task.root.store),
-            contract,
-            LocalLauncher(),
-            seeds,
-            slots(contract),
-            say=progress.say,
-            passing=progress.passing,
-        )
-        for line in _opening(study, contract, bench.slots):
+
+def _is_running(machine: "Machine", at: "StudyFolder", *, as_json: bool) -> bool:
+    """Say so where a night of this study is going on already."""
+    from overnight.background import night_of
+
+    found = night_of(machine, at)
+    if found is None:
+        return False
+    _tell_running(at, found, as_json=as_json)
+    return True
+
+
+def _tell_running(at: "StudyFolder", found: "Engine", *, as_json: bool) -> None:
+    from datetime import datetime
+
+    since = f"{datetime.fromtimestamp(found.since):%H:%M}"
+    text = (
+        f"{at.task.name}/{at.name}: a night is running already, pid {found.pid} on {found.host} since {since}. "
+        "No second one was started.\nnext: overnight live"
+    )
+    told = {"already_running": True, "pid": found.pid, "host": found.host, "log": str(at.night_log)}
+    data({**told, "next": "overnight live"}, text, as_json=as_json)
+
+
+def _detach(machine: "Machine", at: "StudyFolder", words: list[str], *, as_json: bool) -> None:
+    """Give the word to enter here, where somebody may be at the terminal, and leave the rest to the background."""
+    from overnight.admission import enter, enter_to_calibrate
+    from overnight.background import start
+    from overnight.study.study import Study
+
+    word = enter_to_calibrate if _needs_calibration(machine, at) else enter
+    with Study.open(machine, at, doing="overnight start --detach") as study:
+        word(study, _who())
+    found = start(machine, at, words)
+    text = (
+        f"{at.task.name}/{at.name}: the night runs in the background, pid {found.pid}. Its log: {at.night_log}\n"
+        "next: overnight live    or: overnight attach, overnight steer, overnight stop"
+    )
+    told = {"detached": True, "pid": found.pid, "log": str(at.night_log), "next": "overnight live"}
+    data(told, text, as_json=as_json)
+
+
+def _who() -> "Who":
+    from overnight.admission import Who
+    from overnight.cli.terminal import attended
+    from overnight.records.approval import Strength
+
+    return Who(login(), Strength.TERMINAL if attended(os.environ) else Strength.UNATTENDED)
+
+
+# The night itself
+
+
+def _night(sitting: "Sitting", progress: Progress, *, awake: bool, as_json: bool) -> None:
+    from overnight.cli.report import program
+    from overnight.handoff import hand_off, notify
+
+    why = _sit(sitting, progress, awake=awake, as_json=as_json)
+    if why is None:
+        return
+    progress.passing("writing the report")
+    ended = hand_off(sitting.machine, sitting.at, why, program=program())
+    progress.clear()
+    _wake(progress, notify(sitting.machine, sitting.at, ended))
+    _tell(ended, sitting.at, as_json=as_json)
+
+
+def _calibrate(sitting: "Sitting", progress: Progress, *, awake: bool, yes: bool, as_json: bool) -> bool:
+    """Where only the eighth approval is missing: run the baseline, then ask for it; False where that came to no end."""
+    from overnight.cli.approve import approve_experiments
+    from overnight.loop import CALIBRATED
+
+    if not _needs_calibration(sitting.machine, sitting.at):
+        return True
+    sitting.only_calibrates = True
+    why = _sit(sitting, progress, awake=awake, as_json=as_json)
+    sitting.only_calibrates = False
+    progress.clear()
+    if why == CALIBRATED:
+        approve_experiments(sitting.machine, sitting.at, yes=yes)
+    elif why is not None:
+        told = {"over": why, "next": ["overnight start"]}
+        data(told, f"{why} The baseline is not calibrated yet.\nnext: overnight start", as_json=as_json)
+    return why == CALIBRATED
+
+
+def _needs_calibration(machine: "Machine", at: "StudyFolder") -> bool:
+    """Whether only the eighth approval is missing, so that the baseline runs before it is asked."""
+    from overnight.admission import read_terms, standings
+    from overnight.records.contract import Clause
+    from overnight.study.study import read_state
+
+    state, reading = read_state(machine, at), read_terms(machine, at)
+    missing = [one.clause for one in standings(reading, state) if one.standing != "in force"]
+    return missing == [Clause.EXPERIMENTS] and reading.contract() is not None
+
+
+def _sit(sitting: "Sitting", progress: Progress, *, awake: bool, as_json: bool) -> str | None:
+    """One sitting, and why it ended; None where that was told already."""
+    from overnight.awake import kept_awake
+    from overnight.background import night_of
+    from overnight.cli.report import program
+    from overnight.errors import OvernightError, StudyHeld
+    from overnight.handoff import hand_off, notify
+    from overnight.sitting import sit
+
+    machine, at = sitting.machine, sitting.at
+    try:
+        with kept_awake(wanted=awake) as sitting.awake:
+            return sit(sitting)
+    except StudyHeld:
+        if (found := night_of(machine, at)) is None:
+            raise
+        _tell_running(at, found, as_json=as_json)
+    except OvernightError as error:
+        if sitting.began and not sitting.only_calibrates:
+            _wake(progress, notify(machine, at, hand_off(machine, at, str(error), program=program())))
+        raise
+    except KeyboardInterrupt:
+        _stopped(machine, at, progress, as_json=as_json)
+    return None
+
+
+def _stopped(machine: "Machine", at: "StudyFolder", progress: Progress, *, as_json: bool) -> None:
+    """Somebody will not wait: end the runs, leave the handoff, and leave the report for later."""
+    from overnight.adapters.launchers.local import LocalLauncher
+    from overnight.background import end_runs
+    from overnight.cli.report import program
+    from overnight.handoff import hand_off, notify
+
+    progress.say("Stopping now; what was running is run again by the next start.")
+    end_runs(at, LocalLauncher())
+    ended = hand_off(machine, at, "Somebody stopped it at once.", program=program(), report=False)
+    _wake(progress, notify(machine, at, ended))
+    told = {"over": ended.why, "handoff": str(at.handoff), "next": [ended.next]}
+    data(told, f"{ended.why}\nnext: {ended.next}", as_json=as_json)
+
+
+def _sitting(machine: "Machine", at: "StudyFolder", until: float | None, progress: Progress) -> "Sitting":
+    """What a sitting is given here: the local launcher, the built-in search, and somebody who listens."""
+    from overnight.adapters.launchers.local import LocalLauncher
+    from overnight.cli.proposing import proposing
+    from overnight.sitting import Sitting, Told
+
+    def opening(study: "Study", contract: "Contract", slots: int) -> None:
+        for line in _opening(study, contract, slots):
             progress.say(line)
-        spent = study.state.wall_seconds / bench.slots
-        deadline = time.monotonic() + contract.budget.max_wall_hours * 3600 - spent
-        with listening(progress.say) as finishing:
-            return night(Night(bench, SearchProposer(), deadline, finishing))
+
+    told = Told(progress.say, progress.passing)
+    return Sitting(machine, at, _who(), LocalLauncher(), proposing, told, until, opening)
+
+
+def _wake(progress: Progress, trouble: str) -> None:
+    """What went wrong with the notification is told, and changes nothing."""
+    if trouble:
+        progress.say(trouble)
 
 
 def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:
@@ -173,6 +318,20 @@ def _has_envpool() -> bool:
         return False
 
 
+def _tell(ended: "Ending", at: "StudyFolder", *, as_json: bool) -> None:
+    facts = ended.facts
+    told = {
+        "over": ended.why,
+        "runs": facts.night.runs if facts is not None else 0,
+        "certified": [claim.sentence for claim in facts.claims] if facts is not None else [],
+        "report": str(at.report_page),
+        "handoff": str(at.handoff),
+        "next": [one.command for one in facts.next_commands] if facts is not None else [ended.next],
+    }
+    lines = _morning(ended.why, facts, at) if facts is not None else (ended.why, f"next: {ended.next}")
+    data(told, "\n".join(lines), as_json=as_json)
+
+
 def _morning(why: str, facts: "Facts", at: "StudyFolder") -> Iterator[str]:
     """What a person reads first in the morning."""
     from overnight.report.story import beneath, outcome
@@ -188,39 +347,3 @@ def _morning(why: str, facts: "Facts", at: "StudyFolder") -> Iterator[str]:
     yield f"report: {at.report_page}"
     yield "next:"
     yield from (f"  {one.command}" for one in facts.next_commands)
-
-
-def _hand_off(machine: "Machine", at: "StudyFolder", why: str, facts: "Facts") -> None:
-    """Leave a page from which anybody can go on, without having been here."""
-    from overnight.report.text import code_span, markdown
-    from overnight.study.durable import write_file
-
-    claim = markdown(facts.claims[0].sentence) if facts.claims else "Nothing was certified."
-    steps = "\n".join(f"- {markdown(one.says)} {code_span(one.command, 2000)}" for one in facts.next_commands)
-    lines = (
-        f"# {facts.task}/{facts.study}: the loop has ended",
-        markdown(why),
-        claim,
-        f"{facts.night.runs} runs, {facts.night.candidates} candidates, ledger head `{facts.ledger_head}`.",
-        "`overnight start` goes on from here: nothing has to be told again. What can be done next:",
-        steps,
-    )
-    write_file(machine, at.handoff, ("\n\n".join(lines) + "\n").encode())
-
-
-@contextmanager
-def listening(tell: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """Ctrl-C once asks to finish what is running; twice stops now. Both can be resumed."""
-    asked: list[int] = []
-
-    def hear(*_: object) -> None:
-        asked.append(1)
-        if len(asked) > 1:
-            raise KeyboardInterrupt
-        tell("Finishing what is running; press Ctrl-C again to stop now.")
-
-    before = signal.signal(signal.SIGINT, hear)
-    try:
-        yield lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -133,4 +133,6 @@ def against_unattended(contract: Contract) -> tuple[Reason, ...]:
         found.append("Candidates would write to experiment trackers.")
     if contract.budget.max_dollars or contract.budget.max_tokens:
         found.append("The budget pays for a coding agent.")
+    if contract.experiments.agent is not None:
+        found.append("A coding agent would be started, with the network and credentials of its own.")
     return tuple(Reason(rule="unattended", says=says) for says in found)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from overnight.contract import agents
 from overnight.contract.read import UNKNOWN
 from overnight.records.contract import CALLED, CLAUSE_TYPES, Clause, Contract
 from overnight.records.schema import field_sentences
@@ -40,6 +41,7 @@ class Stated:
     plants: bool = False
     trainer: str | None = None
     recipe: bool = False
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def for_env(
             "max_files": 1,
             "max_changed_bytes": 10_000,
         },
-        Clause.BUDGET: _budget("env_steps", steps, hours),
+        Clause.BUDGET: _budget("env_steps", steps, hours, stated),
         Clause.HARDWARE: _hardware(),
         Clause.BASELINE: {"trainer": "built-in", "tree": ground.tree, **trainer, "source_commit": None},
         Clause.EVALUATION: _evaluation(ground),
@@ -99,7 +101,7 @@ def for_repository(stated: Stated, facts: EnvFacts, ground: Ground) -> str:
         Clause.METRIC: _metric(stated.metric or UNKNOWN, facts),
         Clause.SCOPE: {"preset": "repo", "paths": [UNKNOWN], "keys": [], "protected": []},
         Clause.BUDGET: _budget(
-            "env_steps", UNKNOWN if stated.env_steps is None else stated.env_steps, stated.hours or UNKNOWN
+            "env_steps", UNKNOWN if stated.env_steps is None else stated.env_steps, stated.hours or UNKNOWN, stated
         ),
         Clause.HARDWARE: _hardware(),
         Clause.BASELINE: {
@@ -170,7 +172,8 @@ def _metric(name: str, facts: EnvFacts) -> dict[str, Any]:
     }
 
 
-def _budget(unit: str, amount: object, hours: object) -> dict[str, Any]:
+def _budget(unit: str, amount: object, hours: object, stated: Stated) -> dict[str, Any]:
+    speaks = agents.section(stated.agent)["speaks"] if stated.agent is not None else "plain"
     return {
         "stop_unit": unit,
         "stop_amount": amount,
@@ -179,8 +182,7 @@ def _budget(unit: str, amount: object, hours: object) -> dict[str, Any]:
         "max_runs": 1000,
         "max_wall_hours": hours,
         "disk_gigabytes": 10,
-        "max_dollars": 0,
-        "max_tokens": 0,
+        **agents.ceilings(speaks),
     }
 
 
@@ -190,8 +192,8 @@ def _hardware() -> dict[str, Any]:
 
 def _evaluation(ground: Ground) -> dict[str, Any]:
     return {
-        "screen_train_seeds": 3,
-        "confirm_train_seeds": 6,
+        "screen_train_seeds": None,
+        "confirm_train_seeds": None,
         "screen_episodes": 20,
         "confirm_episodes": 100,
         "max_false_claims": 0.05,
@@ -202,11 +204,13 @@ def _evaluation(ground: Ground) -> dict[str, Any]:
 def _experiments(kinds: list[str], proposers: list[str], stated: Stated) -> dict[str, Any]:
     most = stated.candidates if stated.candidates is not None else 200
     plants = ["placebo", "cheat"] if stated.plants else []
+    agent = {"agent": agents.section(stated.agent)} if stated.agent is not None else {}
     return {
         "kinds": kinds,
-        "proposers": proposers,
+        "proposers": [*proposers, *agent],
         "automation": {"max_candidates": most},
         "stop": {"max_candidates": most, "plateau_candidates": None, "target_score": None},
         "permissions": {"network": False, "trackers": []},
         "plants": plants,
+        **agent,
     }

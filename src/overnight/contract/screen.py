@@ -30,7 +30,8 @@ def _change(contract: Contract) -> str:
     keys = f" (only the keys {_few(scope.keys)})" if scope.keys else ""
     code = "Candidates bring code of their own." if contract.runs_candidate_code() else "No candidate brings code."
     who = ", ".join(experiments.proposers)
-    return f"{where}{keys}; everything else is protected. Proposed by {who}: {_few(experiments.kinds)}. {code}"
+    class_of = f"Proposed by {who}: {_few(experiments.kinds)}."
+    return f"{where}{keys}; everything else is protected. {class_of} {code}{_agent(contract)}"
 
 
 def _measure(contract: Contract) -> str:
@@ -45,12 +46,34 @@ def _measure(contract: Contract) -> str:
 
 def _cost(contract: Contract) -> str:
     budget = contract.budget
-    money = f" Coding agents: at most ${budget.max_dollars:g}." if budget.max_dollars else " No money."
+    money = f" Coding agents: {_agent_cost(contract)}." if contract.experiments.agent is not None else " No money."
     unit, counted = budget.stop_unit.replace("_", " "), ", counted by a broker" if budget.metered else ""
     return (
         f"At most {budget.max_runs:,} training runs of {budget.stop_amount:,.0f} {unit}{counted} "
         f"(never over {budget.run_wall_seconds:,.0f} s each), {_hours(contract)} in all, "
         f"{budget.disk_gigabytes:g} GB of disk.{money}"
+    )
+
+
+def _agent_cost(contract: Contract) -> str:
+    """What a coding agent may cost; a command that tells neither money nor tokens is bounded by its answers alone."""
+    budget, agent = contract.budget, contract.experiments.agent
+    words = [f"at most ${budget.max_dollars:g}"] * bool(budget.max_dollars)
+    words += [f"{budget.max_tokens:,} tokens"] * bool(budget.max_tokens)
+    words += [f"{agent.max_asks:,} answers of up to {agent.wall_seconds:,.0f} s"] if agent is not None else []
+    return ", ".join(words)
+
+
+def _agent(contract: Contract) -> str:
+    """What the coding agent is, what it gets, and where it is held."""
+    agent = contract.experiments.agent
+    if agent is None:
+        return ""
+    named = ", ".join((*agent.variables, *(f"~/{file}" for file in agent.files)))
+    given = f"{named}, where that exists" if named else "nothing"
+    return (
+        f" A coding agent proposes: `{' '.join(agent.command)[:160]}`, in a plain copy, isolation {agent.tier}, "
+        f"with the network; of yours it gets {given}."
     )
 
 
@@ -70,10 +93,12 @@ def _baseline(contract: Contract) -> str:
 
 def _proof(contract: Contract) -> str:
     how = contract.evaluation
+    most = "" if how.confirm_train_seeds is None else f", {how.confirm_train_seeds} at most"
     return (
-        f"A gain is claimed only if it holds on {how.confirm_train_seeds} fresh train seeds against "
-        f"{how.confirm_train_seeds} of the baseline, {how.confirm_episodes} hidden episodes each; the chance of "
-        f"a false claim is at most {how.max_false_claims:.0%}. `overnight plan` says how small a gain that can show."
+        f"A gain is claimed only if it holds on fresh train seeds, as many of the baseline as of the candidate{most}, "
+        f"{how.confirm_episodes} hidden episodes each; the chance that the study claims a gain that is not there is "
+        f"below {how.max_false_claims:.0%}. How many seeds that takes is measured on the baseline before the last "
+        "approval."
     )
 
 

@@ -12,14 +12,11 @@ from typing import Literal
 
 from overnight.decide.belief import Score, find_gap
 from overnight.decide.plan import LEAST_FOR_A_CLAIM, StudyPlan, plan_study
-from overnight.decide.spending import error_for_next
 from overnight.decide.telling import decimals, told
 from overnight.records.metric import Direction, MetricSpec
 
 Shape = Literal["unknown", "constant", "even", "skewed", "two groups"]
 POWER = 0.8
-_RUNS_A_CANDIDATE = 1.7
-"""What the race of one candidate costs on average, in simulation."""
 _SKEWED = 0.35
 """The mean and the median are this many standard deviations apart where a tail is heavy."""
 _COMFORT = 64
@@ -90,13 +87,16 @@ def calibrate(
     runs: int,
     seconds: Sequence[float] = (),
     references: Mapping[str, float] | None = None,
-    idea_cost: float = 1.0,
+    plan: StudyPlan | None = None,
 ) -> Calibration:
-    """Say what a study of so many runs can prove, from the baseline's scores (None for a lost seed) and run times."""
-    floor, plan = measure_floor(scores, seconds), plan_study(runs, idea_cost=idea_cost)
-    provable, seeds = _provable(plan, floor)
+    """Say what a study of so many runs can prove, from the baseline's scores (None for a lost seed) and run times.
+
+    `plan` is the layout where the contract says something about it; by default the one for so many runs.
+    """
+    floor, plan = measure_floor(scores, seconds), plan or plan_study(runs)
+    provable, seeds = provable_gain(plan, floor.noise)
     saturated = _saturated(metric, floor, provable)
-    candidates = _candidates(plan, runs)
+    candidates = experiments_that_fit(plan, runs - len(scores))
     offers = _offers(metric, floor, runs) if provable is None or saturated else ()
     asks = len(scores) > max(runs / 4, 0)
     lead = _can_prove(metric, floor, provable, seeds, candidates)
@@ -160,18 +160,25 @@ def _shape(known: Sequence[float], noise: float | None) -> Shape:
     return "skewed" if abs(fmean(known) - median(known)) > _SKEWED * noise else "even"
 
 
-def _provable(plan: StudyPlan, floor: Floor) -> tuple[float | None, int | None]:
-    """The gain that the first attempt finds at its last look four times in five, and that look's seeds."""
-    if plan.looks is None or floor.noise is None:
+def provable_gain(plan: StudyPlan, noise: float | None, past: tuple[bool, ...] = ()) -> tuple[float | None, int | None]:
+    """The gain that the next attempt finds at its last look four times in five, and that look's seeds."""
+    if plan.looks is None or noise is None or not plan.looks.can_certify(plan.alpha(past)):
         return None, None
     seeds, normal = plan.looks.looks[-1], NormalDist()
-    alpha = error_for_next((), plan.total_error, plan.mode) * plan.looks.shares[-1]
-    return (normal.inv_cdf(POWER) - normal.inv_cdf(alpha)) * floor.noise * sqrt(2 / seeds), seeds
+    alpha = plan.alpha(past) * plan.looks.shares[-1]
+    return (normal.inv_cdf(POWER) - normal.inv_cdf(alpha)) * noise * sqrt(2 / seeds), seeds
 
 
-def _candidates(plan: StudyPlan, runs: int) -> int:
+def experiments_that_fit(plan: StudyPlan, runs: float) -> int:
+    """About how many candidates can race on so many runs when a certification is kept back."""
     last = 0 if plan.looks is None else 2 * plan.looks.looks[0] + plan.audit_seeds
-    return max(0, int((runs - plan.rule.baseline_seeds - last) / _RUNS_A_CANDIDATE))
+    fits = max(0, int((runs - last) / runs_a_candidate(plan.rule.idea_cost)))
+    return fits if plan.ideas is None else min(fits, plan.ideas)
+
+
+def runs_a_candidate(idea_cost: float) -> float:
+    """What the race of one candidate costs on average, in simulation: more where ideas are dear."""
+    return 1.6 + 0.1 * idea_cost
 
 
 def _saturated(metric: MetricSpec, floor: Floor, provable: float | None) -> str | None:
@@ -243,7 +250,7 @@ def _offers(metric: MetricSpec, floor: Floor, runs: int) -> tuple[Offer, ...]:
     wanted = max(_COMFORT, LEAST_FOR_A_CLAIM)
     nights, factor = max(2, ceil(wanted / runs)), max(2, ceil(wanted / runs))
     plan = plan_study(runs * nights)
-    gain, _ = _provable(plan, floor)
+    gain, _ = provable_gain(plan, floor.noise)
     shown = "" if gain is None else f" and would prove {told(gain, decimals(gain, digits=2), sign=True)} {metric.unit}"
     hours = "" if floor.seconds is None else f", {runs * nights * floor.seconds / 3600:.3g} hours of training in all"
     return (

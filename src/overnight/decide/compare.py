@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from overnight.decide.aggregate import Figure, by_task, improvement, iqm_gain, mean_interval
+from overnight.decide.aggregate import (
+    Figure,
+    Table,
+    by_task,
+    improvement,
+    iqm_gain,
+    iqm_interval,
+    mean_interval,
+    profile_band,
+)
 from overnight.decide.intervals import Interval
 from overnight.decide.looks import seeds_to_decide
 from overnight.decide.permute import least_mean_p, mean_gain_p
@@ -12,6 +21,8 @@ from overnight.decide.student import mean_error, t_quantile, welch_freedom
 from overnight.decide.telling import decimals, told
 
 _SURE = 0.05
+_MARKS = 20
+"""At how many scores a performance profile is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +43,18 @@ class TaskDifference:
     """The chance that a seed of the second table beats one of the first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One point of two performance profiles."""
+
+    score: float
+    """The score that is looked at."""
+    first: Figure
+    """The share of the first table's runs above it, with its band."""
+    second: Figure
+    """The share of the second table's runs above it, with its band."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Two tables, task by task and together."""
@@ -44,6 +67,10 @@ class Comparison:
     """The probability of improvement over all tasks, with its stratified bootstrap interval."""
     levels: tuple[Figure, Figure] | None
     """Both tables' means over all tasks, with stratified bootstrap intervals."""
+    middles: tuple[Figure, Figure] | None
+    """Both tables' interquartile means over all tasks, with stratified bootstrap intervals."""
+    profiles: tuple[Threshold, ...]
+    """The performance profiles: what part of the runs of either table lies above each score; empty as above."""
     says: str
     """The answer in one sentence."""
 
@@ -62,6 +89,8 @@ def compare(
         iqm=iqm_gain(pooled[1], pooled[0], seed=seed) if pooled else None,
         improvement=improvement(pooled[1], pooled[0], seed=seed) if pooled else None,
         levels=(mean_interval(pooled[0], seed=seed), mean_interval(pooled[1], seed=seed)) if pooled else None,
+        middles=(iqm_interval(pooled[0], seed=seed), iqm_interval(pooled[1], seed=seed)) if pooled else None,
+        profiles=_profiles(*pooled, seed=seed) if pooled else (),
         says=_answer(tasks),
     )
 
@@ -72,6 +101,14 @@ def welch_interval(ours: Sequence[float], theirs: Sequence[float], *, level: flo
     gain = fmean(ours) - fmean(theirs)
     reach = t_quantile((1 + level) / 2, welch_freedom(variances, seeds)) * mean_error(variances, seeds)
     return Interval(gain, gain - reach, gain + reach)
+
+
+def _profiles(first: Table, second: Table, *, seed: int) -> tuple[Threshold, ...]:
+    """Both profiles at the same scores, evenly from the lowest to the highest of both tables."""
+    low, high = min(first.min(), second.min()), max(first.max(), second.max())
+    marks = [float(low + (high - low) * step / _MARKS) for step in range(_MARKS)]
+    bands = zip(marks, profile_band(first, marks, seed=seed), profile_band(second, marks, seed=seed + 1), strict=True)
+    return tuple(Threshold(*point) for point in bands)
 
 
 def _difference(task: str, first: Sequence[float], second: Sequence[float]) -> TaskDifference:

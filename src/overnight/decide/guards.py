@@ -1,25 +1,33 @@
 """What may not get worse while the score rises: declared guardrails, lost seeds, and the low seeds.
 
 A declared guardrail holds when the same fresh seeds show that it is not worse by its margin or more
-(non-inferiority, one-sided at 5 %). All must hold, so their errors need no sharing out. Two guards need no
-declaration: the candidate may not lose more seeds than the incumbent by its own fault, and its low seeds, one
-standard deviation below its mean, may not lie below the incumbent's. The second one keeps a candidate of the same
-mean that is merely noisier from passing on seeds that happen to be lucky.
+(non-inferiority, one-sided at 5 %). All must hold, so their errors need no sharing out. Three guards need no
+declaration: the candidate may not lose more seeds than the incumbent by its own fault; its low seeds, one standard
+deviation below its mean, may not lie below the incumbent's; and the gain must still show, at 5 %, if one of its seeds
+in twelve had been as low as the lowest of both arms. The last two keep a candidate of the same mean that is merely
+noisier from passing on seeds that happen to be lucky.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import fmean, stdev, variance
 
 from overnight.decide.belief import Score
 from overnight.decide.intervals import Interval
-from overnight.decide.permute import mean_gain_p
+from overnight.decide.permute import mean_gain_p, paired_gain_p
 from overnight.decide.student import mean_error, t_quantile
 from overnight.records.decision import GuardrailFinding
 from overnight.records.metric import Direction, Guardrail
 
 NI_LEVEL = 0.05
 """The chance at which a guardrail that is worse by exactly its margin is taken to hold."""
+_ONE_IN = 12
+"""A gain must outlast one low seed in so many, and at least one."""
+_FEWEST = 5
+"""From this many seeds a side a gain can outlast a low seed."""
+_LEAST_SPREAD = 0.25
+"""The part of the other arm's variance that an arm has at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +99,35 @@ def has_lower_lows(ours: Sequence[Score], theirs: Sequence[Score]) -> bool:
     return fmean(mine) - stdev(mine) < fmean(other) - stdev(other)
 
 
+def leans_on_luck(ours: Sequence[float], theirs: Sequence[float], *, paired: bool = False) -> bool:
+    """Whether the gain would be gone if one of the candidate's seeds in twelve were as low as the lowest of both arms.
+
+    A dozen seeds seldom show a failure that comes once in twenty. What the other arm showed may happen here too.
+    Four seeds a side cannot outlast a low one at 5 %, whatever the gain, so they are not asked.
+    """
+    if len(ours) < _FEWEST:
+        return False
+    floor, lowered = min(*ours, *theirs), list(ours)
+    for place in sorted(range(len(ours)), key=ours.__getitem__)[: ceil(len(ours) / _ONE_IN)]:
+        lowered[place] = floor
+    if paired:
+        return paired_gain_p([one - two for one, two in zip(lowered, theirs, strict=True)]) > NI_LEVEL
+    return mean_gain_p(lowered, theirs) > NI_LEVEL
+
+
 def mean_gain_interval(ours: Sequence[float], theirs: Sequence[float], *, level: float = 0.95) -> Interval:
     """How much higher the mean of ours is, with a two-sided Student interval of unpooled variances.
 
-    The degrees of freedom are those of the smaller arm, which errs on the wide side.
+    The degrees of freedom are those of the smaller arm, which errs on the wide side. Seeds that agree by chance are
+    not believed: no arm's variance counts as less than a quarter of the other's.
     """
     gain = fmean(ours) - fmean(theirs)
     seeds = min(len(ours), len(theirs))
     if seeds < 2:
         return Interval(gain, float("-inf"), float("inf"))
-    error = mean_error((variance(ours), variance(theirs)), (len(ours), len(theirs)))
+    spreads = variance(ours), variance(theirs)
+    least = _LEAST_SPREAD * max(spreads)
+    error = mean_error((max(spreads[0], least), max(spreads[1], least)), (len(ours), len(theirs)))
     reach = t_quantile((1 + level) / 2, seeds - 1) * error
     return Interval(gain, gain - reach, gain + reach)
 

@@ -11,7 +11,7 @@ from statistics import NormalDist, fmean, stdev
 
 from overnight.decide.belief import Score
 from overnight.decide.certify import POWER, Arm, Certification, better_is_higher, headline
-from overnight.decide.guards import Guarded, guarded, mean_gain_interval
+from overnight.decide.guards import Guarded, guarded, leans_on_luck, mean_gain_interval
 from overnight.decide.intervals import Interval, paired_interval, wins
 from overnight.decide.permute import mean_gain_p, paired_gain_p
 from overnight.decide.spending import LookPlan
@@ -46,6 +46,9 @@ def attempt(
     A seed that an arm lost by its own fault counts one standard deviation below the worst score of both.
     The looks and `alpha` must have been fixed before the first score was seen.
     """
+    odd = [one for one in (*candidate.scores, *incumbent.scores) if one is not None and not isfinite(one)]
+    if odd:
+        raise ValueError(f"A score must be finite or None for a lost seed, but one is {odd[0]}.")
     for place, (seeds, share) in enumerate(zip(plan.looks, plan.shares, strict=True)):
         if min(len(candidate.scores), len(incumbent.scores)) < seeds:
             return SeedsWanted(seeds)
@@ -87,12 +90,15 @@ class _Look:
     def at(cls, metric: MetricSpec, plan: LookPlan, candidate: Arm, incumbent: Arm, bar: float) -> "_Look":
         ours = better_is_higher(metric.direction, candidate.scores)
         theirs = better_is_higher(metric.direction, incumbent.scores)
-        mine, other = _floored(ours, theirs)
+        mine, other = floored(ours, theirs)
         if plan.paired:
             gains = [one - two for one, two in zip(mine, other, strict=True)]
             p_value = paired_gain_p([gain - metric.least_gain for gain in gains])
         else:
             p_value = mean_gain_p(mine, other, shift=metric.least_gain)
+        guards = guarded(metric.guardrails, candidate.guardrails, incumbent.guardrails, (ours, theirs))
+        if p_value <= bar and not guards.open and leans_on_luck(mine, other, paired=plan.paired):
+            guards = replace(guards, open=("the level of the low seeds",))
         return cls(
             candidate=candidate,
             incumbent=incumbent,
@@ -101,7 +107,7 @@ class _Look:
             p_value=p_value,
             bar=bar,
             gain=_gain(ours, theirs, paired=plan.paired),
-            guards=guarded(metric.guardrails, candidate.guardrails, incumbent.guardrails, (ours, theirs)),
+            guards=guards,
         )
 
     def verdict(self, metric: MetricSpec) -> Verdict | None:
@@ -129,6 +135,7 @@ class _Look:
             seeds_wanted=wanted,
             improvement=ahead,
             error_spent=alpha,
+            paired=plan.paired,
             details=(
                 f"p = {self.p_value:.2g} where this look allows {self.bar:.2g}; the attempt may spend {alpha:.2g}; "
                 f"a seed of the candidate beats one of the incumbent {100 * ahead:.0f} times in a hundred."
@@ -136,7 +143,7 @@ class _Look:
         )
 
     def _wanted(self, metric: MetricSpec, plan: LookPlan, alpha: float) -> int | None:
-        mine, other = _floored(self.ours, self.theirs)
+        mine, other = floored(self.ours, self.theirs)
         if plan.paired:
             noise = stdev([one - two for one, two in zip(mine, other, strict=True)]) / 2**0.5
         else:
@@ -164,7 +171,7 @@ def _first(arm: Arm, seeds: int) -> Arm:
     return replace(arm, scores=arm.scores[:seeds], guardrails=rails)
 
 
-def _floored(ours: Sequence[Score], theirs: Sequence[Score]) -> tuple[list[float], list[float]]:
+def floored(ours: Sequence[Score], theirs: Sequence[Score]) -> tuple[list[float], list[float]]:
     """The scores as numbers: a lost seed is one standard deviation below the worst score of both arms."""
     known = [one for one in (*ours, *theirs) if one is not None]
     floor = (min(known) - (stdev(known) if len(known) > 1 else 1.0)) if known else 0.0
@@ -188,5 +195,5 @@ def _rule(metric: MetricSpec, plan: LookPlan, alpha: float) -> str:
     return (
         f"Certification on fresh seeds: permutation test {kind} of a gain above {metric.least_gain:g} {metric.unit}, "
         f"looks at {looks}, at most {alpha:.2g} false claims in this attempt, every guardrail shown not to be worse by "
-        "its margin, no more seeds lost than the incumbent, and low seeds no lower."
+        "its margin, no more seeds lost than the incumbent, low seeds no lower, and no gain that low luck undoes."
     )

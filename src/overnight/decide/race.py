@@ -13,7 +13,7 @@ Tuning seeds have numbers that are never given out twice to select and to check.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from statistics import NormalDist
 
 from overnight.decide.belief import Level, Luck, Noise, Score, first_level
@@ -53,7 +53,29 @@ class Attempted:
     """What the tip scored on the attempt's fresh seeds: they selected nothing, so the tip's level learns from them."""
 
 
-Event = Entered | Ran | Attempted
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The study was given more or fewer runs, and raced on by these lines."""
+
+    rule: RaceRule
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A candidate is out of the race without a verdict of it."""
+
+    candidate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What the record says is the tip and the incumbent now, which the race must not contradict."""
+
+    tip: str
+    incumbent: str
+
+
+Event = Entered | Ran | Attempted | Planned | Left | Moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +131,47 @@ class Race:
     def tell(self, event: Event) -> None:
         """Take in one event."""
         if isinstance(event, Ran):
+            if event.score is not None and not isfinite(event.score):
+                raise ValueError(f"A score must be finite or None for a lost seed, but one is {event.score}.")
             self._found[event.candidate, event.number] = event.score
             self._move()
         elif isinstance(event, Entered):
             self._focus = _Focus(event.candidate, event.simpler)
             if self._started:
                 self._want_next(self._focus)
-        else:
+        elif isinstance(event, Attempted):
             self._attempted(event)
+        elif isinstance(event, Planned):
+            self.rule = event.rule
+        elif isinstance(event, Left):
+            self._leave(event.candidate)
+        else:
+            self._follow(event)
 
     def wants(self) -> tuple[Want, ...]:
         """The runs without which nothing more can be said; none while no candidate is racing."""
         return tuple(Want(*one) for one in self._wanted if one not in self._found)
+
+    def likely(self, count: int) -> tuple[Want, ...]:
+        """The candidate's next seeds beyond those that are wanted: for slots that would stand idle.
+
+        Nothing looks at them before the race comes to them, so they select nothing and may check as well.
+        """
+        focus = self._focus
+        if focus is None or focus.led is not None or not self._started:
+            return ()
+        first = self.tip.base + len(focus.scores) + 1
+        numbers = range(first, first + count)
+        return tuple(Want(focus.candidate, one) for one in numbers if (focus.candidate, one) not in self._found)
+
+    def first_of(self, candidate: str) -> Want:
+        """The first run of a candidate that would enter now."""
+        return Want(candidate, self.tip.base)
+
+    @property
+    def leading(self) -> Screened | None:
+        """How the racing candidate came to lead, while fresh seeds have not spoken yet; None where it does not."""
+        return None if self._focus is None else self._focus.led
 
     @property
     def racing(self) -> str | None:
@@ -294,10 +345,30 @@ class Race:
     def _attempted(self, event: Attempted) -> None:
         self._learn(event.scores)
         self._tried = self.tip
-        if event.verdict is Verdict.CERTIFIED:
-            self.incumbent = self.tip
+        if event.verdict is Verdict.CERTIFIED:  # a new reign has tuning seeds of its own
+            self._unused = max(self._unused, self.tip.base + len(self.tip.scores))
+            level, plain = self.tip.level, self.tip.plain
+            self.tip = self.incumbent = self._tried = _Tip(self.tip.candidate, self._unused, level, plain)
         elif event.verdict is Verdict.REFUTED:
             self.tip = self.incumbent
+
+    def _leave(self, candidate: str) -> None:
+        """Go on without a candidate on which nothing was decided."""
+        if self._focus is None or self._focus.candidate != candidate:
+            return
+        if self._focus.led is not None:
+            self.tip = self._before
+        self._focus, self._wanted = None, []
+
+    def _follow(self, event: Moved) -> None:
+        """Believe the record where it has another tip than the race came to, and guess that tip's level."""
+        if event.incumbent != self.incumbent.candidate:
+            known = self._before if self._before.candidate == event.incumbent else self.incumbent
+            self.incumbent = _Tip(event.incumbent, self._unused, known.level, known.plain)
+        if event.tip == self.incumbent.candidate and event.tip != self.tip.candidate:
+            self.tip = self.incumbent
+        elif event.tip != self.tip.candidate:
+            self.tip = _Tip(event.tip, self._unused, Level(self.tip.level.mean, 1.0), Level(self.tip.plain.mean, 1.0))
 
 
 def race(rule: RaceRule, root: str, events: Iterable[Event]) -> Race:

@@ -108,6 +108,29 @@ class Screened:
             rule=rule.told(),
             gain=self.gain if self.seeds else None,
             evidence=evidence,
+            seeds=len(self.numbers),
+            details=self.details(),
+        )
+
+    def details(self) -> str:
+        """The same in noises, for whoever asks."""
+        if not self.noise:
+            return "The noise is unknown: one run of the baseline shows none."
+        return (
+            f"{self.gain / self.noise:+.2f} σ over {self.seeds} tuning seeds, with the line at "
+            f"{self.line / self.noise:+.2f} σ; σ = {self.noise:.3g}. Screening spends no error and claims nothing."
+        )
+
+    def leads(self, metric: MetricSpec, fresh: int) -> str:
+        """The sentence of a lead that fresh seeds have not checked yet."""
+        places = decimals(self.noise or self.gain or 1.0, digits=2)
+        seeds = f"{self.seeds} tuning seed{'' if self.seeds == 1 else 's'}"
+        size = (
+            f"{told(self.gain, places, sign=True)} {metric.unit} against the tip's {told(self._level(metric), places)}"
+        )
+        return (
+            f"{self.candidate} leads by {size} over {seeds}; it joins the tip until "
+            f"{fresh} fresh seed{' has' if fresh == 1 else 's have'} spoken."
         )
 
     def because(self, metric: MetricSpec) -> str:

@@ -1,7 +1,7 @@
 """How the allowed chance of a false claim is shared out over a study's attempts, and over the looks of an attempt."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi
 from typing import Literal
 
@@ -10,6 +10,8 @@ from overnight.decide.permute import least_mean_p, least_paired_p
 Mode = Literal["family", "discovery"]
 """`family`: any false claim in the study at all; `discovery`: the expected share of false ones among the claims."""
 _ALL = pi**2 / 6 - 1
+_LEAST_SEEDS = 4
+"""With fewer fresh seeds a side, no test can make a claim."""
 _LEAST_PAIRS = 8
 """A paired test needs this many seeds at its first look: fewer cannot reach a small enough p-value."""
 
@@ -43,6 +45,30 @@ class LookPlan:
             for place in kept
         )
         return LookPlan(looks=tuple(looks[place] for place in kept), shares=shares, paired=True)
+
+    def stretched(self, seeds: int) -> "LookPlan":
+        """The same plan with its last look at so many seeds, which then gets half of what earlier looks may spend.
+
+        A number of seeds that is not above the last look's changes nothing.
+        """
+        if seeds <= self.looks[-1]:
+            return self
+        earlier = tuple(share / 2 for share in self.shares[:-1])
+        return replace(self, looks=(*self.looks[:-1], seeds), shares=(*earlier, 1 - sum(earlier)))
+
+    def up_to(self, seeds: int) -> "LookPlan | None":
+        """The same plan without looks beyond so many seeds; None where fewer than four leave nothing to look at.
+
+        What later looks would have spent goes to the last one that is left.
+        """
+        kept = [(look, share) for look, share in zip(self.looks, self.shares, strict=True) if look < seeds]
+        if seeds < _LEAST_SEEDS:
+            return None
+        if seeds >= self.looks[-1]:
+            return self
+        spent = sum(share for _, share in kept)
+        looks, shares = (*(look for look, _ in kept), seeds), (*(share for _, share in kept), 1 - spent)
+        return LookPlan(looks=looks, shares=shares, paired=self.paired)
 
     def runs(self) -> int:
         """The training runs of an attempt that uses every look."""

@@ -10,6 +10,8 @@ import os
 import sys
 from difflib import get_close_matches
 
+from overnight.guest.box2d import spare_pygame
+
 
 def describe(env_id: str) -> dict[str, object]:
     """The facts, or why there are none."""
@@ -58,6 +60,7 @@ def _actions(env_id: str) -> str | None:
     """The kind of its actions, or None where it cannot be made here or has actions of a kind of its own."""
     import gymnasium
 
+    spare_pygame()
     try:
         space = gymnasium.make(env_id).action_space
     except Exception:  # noqa: BLE001 - a stranger's constructor may raise anything, and then nothing is proven

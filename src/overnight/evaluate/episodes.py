@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overnight.evaluate.sketch import sketch
+from overnight.guest.box2d import spare_pygame
 from overnight.records.env import EnvSpec
 
 Array = NDArray[Any]
@@ -36,6 +37,7 @@ def make(spec: EnvSpec, *, render: bool = False) -> Any:  # noqa: ANN401 - Gymna
     """Build the environment from installed packages; observations that are not one block of numbers are flattened."""
     import gymnasium
 
+    spare_pygame()
     options: dict[str, Any] = dict(spec.kwargs)
     if spec.max_episode_steps is not None:
         options["max_episode_steps"] = spec.max_episode_steps

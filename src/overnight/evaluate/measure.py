@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from overnight.errors import OvernightError
+from overnight.evaluate.behaviour import Actions
 from overnight.ports import Machine
 from overnight.records import strict_json
 from overnight.records.codec import encode
@@ -37,6 +38,8 @@ class Measured(NamedTuple):
     """How many of the episodes were played a second time, to see whether the same comes of them."""
     different: int = 0
     """How many of those came out differently."""
+    actions: Actions | None = None
+    """What the policy did, where that was asked for."""
     differs: str = ""
     """Whose doing that was: the `policy`'s, or the `environment`'s, which then differs without any policy."""
 
@@ -96,6 +99,12 @@ def is_code(run_folder: Path) -> bool:
 def measure_reference(machine: Machine, env: EnvSpec, name: str, seeds: Sequence[int]) -> Measured:
     """Measure a reference policy, `random` or `no-op`, by the same referee."""
     return _ask(machine, env, {"reference": name, "seeds": list(seeds)})
+
+
+def watch(machine: Machine, env: EnvSpec, run_folder: Path, seeds: Sequence[int], tier: Tier) -> Measured:
+    """Play some episodes of a policy again, one after the other, and count what it does."""
+    about = {"policy": str(run_folder / "policy"), "run_folder": str(run_folder)}
+    return _ask(machine, env, {**about, "seeds": list(seeds), "tier": tier, "actions": True})
 
 
 def record(machine: Machine, env: EnvSpec, run_folder: Path, seed: int, target: Path) -> Measured:
@@ -165,4 +174,23 @@ def _read(text: bytes, wanted: int, ticket: str) -> Measured:
     if len(found) != wanted:
         raise RefereeFailed("referee", f"it returned {len(found)} episodes, and {wanted} were asked for")
     said = (result.get("repeated", 0), result.get("different", 0), result.get("differs", ""))
-    return Measured(found, "", repeated=int(said[0]), different=int(said[1]), differs=str(said[2]))
+    return Measured(
+        found,
+        "",
+        repeated=int(said[0]),
+        different=int(said[1]),
+        differs=str(said[2]),
+        actions=_actions(result.get("actions")),
+    )
+
+
+def _actions(told: object) -> Actions | None:
+    if not isinstance(told, dict):
+        return None
+    shares = told.get("shares", ())
+    return Actions(
+        int(told.get("steps", 0)),
+        tuple(float(one) for one in shares),
+        float(told.get("mean", 0.0)),
+        float(told.get("spread", 0.0)),
+    )

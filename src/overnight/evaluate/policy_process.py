@@ -17,7 +17,6 @@ import secrets
 import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from overnight.guest import wire
 from overnight.sandbox.bounds import bounds_for
 from overnight.sandbox.meter import Meter, cap_tasks, most_tasks, physical_bytes
 from overnight.sandbox.processes import end_tree
+from overnight.sandbox.standstill import Standstill
 from overnight.sandbox.start import start
 from overnight.sandbox.tiers import Child, Tier, user_for
 
@@ -39,6 +39,8 @@ ALL_SECONDS = 1200.0
 MOST_MEMORY = physical_bytes() // 2
 MOST_PROCESSES = 64
 _LOOK_SECONDS = 0.2
+_STILL_SECONDS = 1.0
+"""Waits are shorter than this by far: whoever was away for longer stood still, and no policy is late for that."""
 _NONCES = 256
 _START = """
 import fcntl, os, runpy, sys
@@ -73,7 +75,8 @@ class PolicyProcess:
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(self._answers, select.POLLIN)
         self._writable.register(self._questions, select.POLLOUT)
-        self._load_until = time.monotonic() + LOAD_SECONDS
+        self._still = Standstill(_STILL_SECONDS)
+        self._load_until = self._now() + LOAD_SECONDS
         try:
             self._greet(space)
         except PolicyError:
@@ -92,7 +95,7 @@ class PolicyProcess:
         self._send(wire.LENGTH.pack(len(text)) + text, LOAD_SECONDS)
 
     def _wait_until_loaded(self) -> None:
-        left = max(self._load_until - time.monotonic(), 0.0)
+        left = max(self._load_until - self._now(), 0.0)
         if self._receive(1, left, "did not load", told=LOAD_SECONDS) != wire.LOADED:
             raise PolicyError("The policy answered before it was asked.")
 
@@ -105,10 +108,10 @@ class PolicyProcess:
         self._number += 1
         head = wire.HEAD.pack(self._number, self._nonce())
         limit = FIRST_SECONDS if self._number == 1 else STEP_SECONDS
-        began = time.monotonic()
+        began = self._now()
         self._send(b"".join((head, reset.astype(np.uint8).tobytes(), observations.tobytes())), limit)
         answer = self._receive(self._answer_bytes, limit, "did not answer")
-        self._left -= time.monotonic() - began
+        self._left -= self._now() - began
         if self._left < 0:
             raise PolicyError(f"The policy took more than {ALL_SECONDS:g} s for its answers.")
         if answer[: wire.HEAD.size] != head:
@@ -122,6 +125,11 @@ class PolicyProcess:
         end_tree(self._process.pid)
         self._process.wait()
 
+    def _now(self) -> float:
+        """The time that policies are given: what the whole machine stood still does not count."""
+        self._still.look()
+        return self._still.running()
+
     def _nonce(self) -> bytes:
         """Eight bytes that nobody can know; many are drawn at once."""
         if not self._nonces:
@@ -131,7 +139,7 @@ class PolicyProcess:
 
     def _send(self, data: bytes, limit: float) -> None:
         """Write one frame; a policy that does not read it cannot hold the referee up."""
-        until, view = time.monotonic() + limit, memoryview(data)
+        until, view = self._now() + limit, memoryview(data)
         while True:
             try:
                 view = view[os.write(self._questions, view) :]
@@ -145,7 +153,7 @@ class PolicyProcess:
                 raise PolicyError(f"The policy did not read its question within {limit:g} s.")
 
     def _receive(self, size: int, limit: float, what: str, *, told: float | None = None) -> bytes:
-        until = time.monotonic() + limit
+        until = self._now() + limit
         found = b""
         while len(found) < size:
             if not self._wait(self._readable, until):
@@ -159,7 +167,7 @@ class PolicyProcess:
     def _wait(self, ready: "select.poll", until: float) -> bool:
         """Wait for one end of a pipe until a moment, and look meanwhile what the policy takes of the machine."""
         while True:
-            now = time.monotonic()
+            now = self._now()
             if now >= self._next_look:
                 self._next_look = now + _LOOK_SECONDS
                 self._check_caps()

@@ -17,6 +17,7 @@ import numpy as np
 
 from overnight.errors import OvernightError, UserError
 from overnight.evaluate import architectures, episodes
+from overnight.evaluate.behaviour import Tally
 from overnight.evaluate.episodes import Episode, Policy, PolicyError
 from overnight.evaluate.policy_process import Folders, PolicyProcess
 from overnight.records.codec import decode
@@ -32,11 +33,17 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     """Play the episodes that are asked for, and return each one's result, or the policy's error."""
     spec = decode(EnvSpec, request["env"], where="request")
     seeds: Sequence[int] = request["seeds"]
-    lanes = 1 if request.get("record") else request.get("lanes", min(episodes.MAX_LANES, len(seeds)))
+    lanes = (
+        1
+        if request.get("record") or request.get("actions")
+        else request.get("lanes", min(episodes.MAX_LANES, len(seeds)))
+    )
     try:
         with _policy_of(request, spec, lanes) as policy:
             if request.get("record"):
                 return _recorded(spec, policy, seeds[0], Path(request["record"]))
+            if request.get("actions"):
+                return _watched(spec, policy, seeds)
             found = episodes.play(spec, policy, seeds, lanes=lanes)
         different = _differences(request, spec, found, lanes)
     except PolicyError as error:
@@ -44,6 +51,13 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     except UserError as error:
         return {"error": f"The policy cannot be used: {error.what}."}
     return {"episodes": [list(episode) for episode in found], **different}
+
+
+def _watched(spec: EnvSpec, policy: Policy, seeds: Sequence[int]) -> dict[str, Any]:
+    """Play one episode after the other, and count what the policy does."""
+    tally = Tally(policy)
+    found = episodes.play(spec, tally, seeds, lanes=1)
+    return {"episodes": [list(episode) for episode in found], "actions": tally.told()}
 
 
 def _differences(request: dict[str, Any], spec: EnvSpec, found: list[Episode], lanes: int) -> dict[str, Any]:

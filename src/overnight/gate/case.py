@@ -66,3 +66,5 @@ class Admission:
     """The bytes of each changed file after."""
     space: Space | None
     """The built-in trainer's declared parameters; None for a repository's own command."""
+    twin: str = ""
+    """The earlier candidate that comes to the same thing and what became of it; empty where there is none."""

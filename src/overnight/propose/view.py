@@ -4,11 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
+from overnight.records.agent import Ask
+from overnight.records.codec import decode, encode
 from overnight.records.contract import Contract
 from overnight.records.lifecycle import State
 from overnight.records.limits import Scalar
 from overnight.records.proposal import Ending, Proposal, Tried, View
 from overnight.records.space import Space
+from overnight.records.text import sentence
 from overnight.study.state import CandidateState, StudyState
 
 _ENDINGS: dict[State, Ending] = {
@@ -50,6 +53,10 @@ def view(state: StudyState, contract: Contract, sources: Sources) -> View:
         runs_left=max(contract.budget.max_runs - len(state.runs), 0),
         candidates_left=max(contract.experiments.stop.max_candidates - admitted, 0),
         seed=int.from_bytes(sha256(f"{state.task}/{state.study}".encode()).digest()[:4], "big"),
+        asks=_asks(state),
+        dollars_left=max(contract.budget.max_dollars - state.dollars, 0.0),
+        tokens_left=max(contract.budget.max_tokens - state.tokens, 0),
+        kept_out=tuple(sentence(says) for says in state.refused[:5]),
     )
 
 
@@ -59,10 +66,22 @@ def _tried(state: StudyState, contract: Contract, one: CandidateState, sources: 
         candidate=one.id,
         proposal=sources.proposal(one),
         params=sources.params(one.tree),
-        outcome=_ending(one),
+        outcome=ending(one),
         gain=None if one.gain is None else rounded(one.gain, contract.metric.precision),
         base=base if base != state.baseline else None,
+        because=_because(one),
     )
+
+
+def _because(one: CandidateState) -> tuple[str, ...]:
+    """What stood against a candidate that was never measured: the gate's reasons, or its own failure."""
+    said = {"refused": one.refused, "crashed": [one.failure]}.get(ending(one), [])
+    return tuple(sentence(says) for says in said[:5])
+
+
+def _asks(state: StudyState) -> tuple[Ask, ...]:
+    plain = ({"id": name, **encode(one), "outcome": one.outcome or None} for name, one in state.asks.items())
+    return tuple(decode(Ask, one, where="ask") for one in plain)
 
 
 def rounded(value: float, precision: float) -> float:
@@ -70,7 +89,8 @@ def rounded(value: float, precision: float) -> float:
     return float(f"{round(value / precision) * precision:.3g}")
 
 
-def _ending(one: CandidateState) -> Ending:
+def ending(one: CandidateState) -> Ending:
+    """How a candidate ended, in the word that a proposer is told."""
     if one.failure and one.state in (State.REJECTED, State.DEBUG) and one.gain is None:
         return "crashed"
     if one.kept and one.state is not State.ACCEPTED:

@@ -43,6 +43,8 @@ class Approval:
     """The text that was signed: study, contract, and every clause of that sitting with its digest."""
     signature: Annotated[str, Length(10_000)] | None = None
     """An SSH signature over that text; null where none was given."""
+    calibration: Digest | None = None
+    """The calibration that was shown with the eighth clause: its plan is approved with it; null where none was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,8 @@ class LoopEntry:
     """The login name of whoever started it."""
     strength: Strength
     """How the word was given."""
+    calibrating: bool = False
+    """Whether only the baseline may run, so that the eighth clause can be approved with figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

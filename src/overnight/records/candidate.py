@@ -50,3 +50,5 @@ class Candidate:
     """The contract under which it was drafted."""
     plant: Plant | None = None
     """What it tests when the engine planted it; null for every idea that is meant."""
+    idea: Digest | None = None
+    """What candidates share that come to the same thing: parameters to three digits, code without its layout."""

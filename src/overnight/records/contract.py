@@ -7,6 +7,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
 
+from overnight.records.agent import Agent
 from overnight.records.codec import Misfit, digest
 from overnight.records.env import EnvSpec
 from overnight.records.limits import Above, AtLeast, AtMost, Digest, Items, Length, Name, ObjectId, Sentence, Slug
@@ -177,10 +178,10 @@ class Baseline:
 class Evaluation:
     """Clause 7: how scores are measured and how sure a claim must be."""
 
-    screen_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)]
-    """How many train seeds a candidate is screened on."""
-    confirm_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)]
-    """How many fresh train seeds each side of a certification gets."""
+    screen_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)] | None = None
+    """Train seeds on which the baseline is calibrated, or null: as many as the runs that fit allow."""
+    confirm_train_seeds: Annotated[int, AtLeast(1), AtMost(1000)] | None = None
+    """The most fresh train seeds of each side of a certification, or null: as many as the runs that fit allow."""
     screen_episodes: Annotated[int, AtLeast(1), AtMost(100_000)] = 20
     """Episodes behind one screening score."""
     confirm_episodes: Annotated[int, AtLeast(1), AtMost(100_000)] = 100
@@ -246,6 +247,18 @@ class Experiments:
     """Network and trackers."""
     plants: Annotated[tuple[Plant, ...], Items(0, 2)] = ()
     """Candidates that test the judge: `placebo` is the baseline renamed, `cheat` tries to patch its evaluator."""
+    agent: Agent | None = None
+    """The coding agent that proposes as `agent`; null where none does."""
+    novelty: Literal["on", "off"] = "on"
+    """Whether an idea that was tried before, or nearly, is refused; `off` for nights in which nothing may help."""
+
+    def __post_init__(self) -> None:
+        """Refuse an agent that may not propose, and a proposer that nobody described."""
+        if ("agent" in self.proposers) is not (self.agent is not None):
+            named = "names `agent`" if "agent" in self.proposers else "does not name `agent`"
+            raise Misfit(
+                ("proposers",), f"{named}, but `agent` says {'nothing' if self.agent is None else 'which one'}"
+            )
 
 
 Clauses = Task | MetricSpec | Scope | Budget | Hardware | Baseline | Evaluation | Experiments

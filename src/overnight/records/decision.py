@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from overnight.records.codec import Misfit
-from overnight.records.limits import AtLeast, CandidateId, Items, RunId, Sentence, Slug
+from overnight.records.limits import AtLeast, AtMost, CandidateId, Items, Length, OneLine, RunId, Sentence, Slug
 
 
 class Verdict(StrEnum):
@@ -35,7 +35,7 @@ class GuardrailFinding:
     name: str
     """The measure."""
     worse_by: float
-    """How much worse than the incumbent it is estimated to be (Hodges-Lehmann); negative is better."""
+    """How much worse than the incumbent it is on average; negative is better."""
     margin: Annotated[float, AtLeast(0)]
     """What the contract allows."""
 
@@ -72,6 +72,20 @@ class Decision:
     """The runs behind the verdict."""
     audit: Slug | None = None
     """The audit that a certification passed."""
+    provisional: bool = False
+    """Whether it is kept only until fresh tuning seeds have spoken."""
+    seeds: Annotated[int, AtLeast(0)] | None = None
+    """How many train seeds of the candidate were looked at; null in records from before that was told."""
+    paired: bool = False
+    """Whether a certification compared seed by seed."""
+    improvement: Annotated[float, AtLeast(0), AtMost(1)] | None = None
+    """The chance that a seed of the candidate beats one of the incumbent; null when screening."""
+    error_spent: Annotated[float, AtLeast(0), AtMost(0.5)] | None = None
+    """The chance of a false claim that a certification was given; null when screening, which claims nothing."""
+    seeds_wanted: Annotated[int, AtLeast(1)] | None = None
+    """About how many fresh seeds each side would decide; null when decided, or when far too many."""
+    details: Annotated[str, Length(2000), OneLine()] = ""
+    """What a statistician asks for and nobody else: p-value, bar, error spent."""
 
     def __post_init__(self) -> None:
         """The incumbent rule: no claim without gain, evidence, audit and guardrails that hold."""
@@ -86,3 +100,15 @@ class Decision:
         broken = [finding.name for finding in self.guardrails if not finding.holds()]
         if broken:
             raise Misfit(("guardrails",), f"says that {', '.join(broken)} got worse, so nothing can be certified")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What the loop does next where no verdict on a candidate says it: it stops, narrows down, or asks a person."""
+
+    SCHEMA: ClassVar[str] = "overnight/turn/1"
+
+    loop: LoopDecision
+    """What it does."""
+    because: Sentence
+    """Why, as a full sentence."""

@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
+from overnight.records.agent import Answered, Asked
 from overnight.records.approval import Approval, LoopEntry, Permit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.evidence import Evidence, Verification
 from overnight.records.lifecycle import Actor
 from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.sitting import HandedOff, StoodStill
 
 
 class Kind(StrEnum):
@@ -21,6 +24,7 @@ class Kind(StrEnum):
     CREATED = "created"
     APPROVED = "approved"
     ENTERED = "entered"
+    CALIBRATED = "calibrated"
     DRAFTED = "drafted"
     PERMITTED = "permitted"
     REFUSED = "refused"
@@ -30,6 +34,11 @@ class Kind(StrEnum):
     MEASURED = "measured"
     VERIFIED = "verified"
     DECIDED = "decided"
+    ASKED = "asked"
+    ANSWERED = "answered"
+    STOOD_STILL = "stood_still"
+    HANDED_OFF = "handed_off"
+    TURNED = "turned"
     NOTED = "noted"
 
 
@@ -83,6 +92,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.CREATED: Created,
     Kind.APPROVED: Approval,
     Kind.ENTERED: LoopEntry,
+    Kind.CALIBRATED: Calibration,
     Kind.DRAFTED: Candidate,
     Kind.PERMITTED: Permit,
     Kind.REFUSED: Refusal,
@@ -92,6 +102,11 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.MEASURED: Evidence,
     Kind.VERIFIED: Verification,
     Kind.DECIDED: Decision,
+    Kind.ASKED: Asked,
+    Kind.ANSWERED: Answered,
+    Kind.STOOD_STILL: StoodStill,
+    Kind.HANDED_OFF: HandedOff,
+    Kind.TURNED: Turn,
     Kind.NOTED: Note,
 }
 """The record that each kind of entry holds."""
@@ -102,6 +117,7 @@ Payload = (
     Created
     | Approval
     | LoopEntry
+    | Calibration
     | Candidate
     | Permit
     | Refusal
@@ -111,6 +127,11 @@ Payload = (
     | Evidence
     | Verification
     | Decision
+    | Asked
+    | Answered
+    | StoodStill
+    | HandedOff
+    | Turn
     | Note
 )
 

@@ -8,6 +8,9 @@ from overnight.records.limits import Above, AtLeast, Digest, Items, Name, Senten
 from overnight.records.run import Outcome
 from overnight.records.tier import Tier
 
+LIBRARY = "library"
+"""The folder of a run from which a trainer imports `guest`; Python must be able to list it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:

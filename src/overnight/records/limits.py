@@ -61,6 +61,7 @@ Slug = Annotated[
 Digest = Annotated[str, Shape(r"[0-9a-f]{64}", "64 hexadecimal digits")]
 ObjectId = Annotated[str, Shape(r"[0-9a-f]{40}|[0-9a-f]{64}", "a git object id")]
 CandidateId = Annotated[str, Shape(r"c-[0-9]{4,9}", "`c-` and at least four digits")]
+AskId = Annotated[str, Shape(r"a-[0-9]{4,9}", "`a-` and at least four digits")]
 RunId = Annotated[str, Shape(r"r-[0-9]{4,9}", "`r-` and at least four digits")]
 Sentence = Annotated[str, Length(2000, 1), OneLine()]
 Text = Annotated[str, Length(20_000)]

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
+from overnight.records.agent import Ask, Operator
 from overnight.records.codec import Misfit
 from overnight.records.contract import Kind
-from overnight.records.limits import AtLeast, CandidateId, Items, Scalar, Sentence, Slug, Text
+from overnight.records.limits import AtLeast, CandidateId, Items, ObjectId, Scalar, Sentence, Slug, Text
 from overnight.records.space import Space
 
 
@@ -31,6 +32,8 @@ class Proposal:
     """The separate changes of a declared bundle, one sentence each; a winner is ablated."""
     parents: tuple[CandidateId, ...] = ()
     """Candidates that the idea builds on."""
+    operator: Operator | None = None
+    """What it does with earlier ideas; null where nobody said."""
 
     def __post_init__(self) -> None:
         """Refuse a bundle of one."""
@@ -60,6 +63,8 @@ class Tried:
     """The gain over the candidate it was built on, rounded to the metric's precision; null where none was measured."""
     base: CandidateId | None = None
     """The kept candidate it was built on; null for the baseline. It makes gains over different tips comparable."""
+    because: tuple[Sentence, ...] = ()
+    """What the gate or its own failure said; empty where it ran and was judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +99,28 @@ class View:
     """Candidates that the contract still allows."""
     seed: Annotated[int, AtLeast(0)]
     """The seed of a proposer's own random choices: derived from the study, and no secret."""
+    asks: tuple[Ask, ...] = ()
+    """Every time that a coding agent was asked, in order."""
+    dollars_left: Annotated[float, AtLeast(0)] = 0.0
+    """What coding agents may still cost."""
+    tokens_left: Annotated[int, AtLeast(0)] = 0
+    """What coding agents may still read and write."""
+    operator: Operator | None = None
+    """What sort of idea is wanted; null leaves it to the proposer."""
+    kept_out: tuple[Sentence, ...] = ()
+    """What the gate said about the last copy that it would not even draft."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """A proposer's answer when the idea is an edited copy of a tip."""
+
+    proposal: Proposal
+    """The idea; its parameters are read from the copy."""
+    folder: str
+    """Where the copy lies; the engine reads it, and whoever made it may remove it afterwards."""
+    base: ObjectId
+    """The tip that the copy was made from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

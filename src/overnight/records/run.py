@@ -16,6 +16,7 @@ class Outcome(StrEnum):
     OVER_BUDGET = "over_budget"
     INFRASTRUCTURE = "infrastructure"
     LOST = "lost"
+    STOPPED = "stopped"
 
     def is_candidates_fault(self) -> bool:
         """Whether the candidate, and not the machine, is to blame."""
@@ -23,7 +24,7 @@ class Outcome(StrEnum):
 
     def is_repeated(self) -> bool:
         """Whether the run says nothing about the candidate, and is run again."""
-        return self in (Outcome.INFRASTRUCTURE, Outcome.LOST)
+        return self in (Outcome.INFRASTRUCTURE, Outcome.LOST, Outcome.STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,10 +32,13 @@ def json_schema(kind: type[Versioned]) -> Schema:
 
 
 def field_sentences(kind: type) -> dict[str, str]:
-    """The sentence written under each field of a record."""
+    """The sentence written under each field of a record, those of the records it is made of first."""
+    above = {
+        name: says for base in kind.__bases__ if is_dataclass(base) for name, says in field_sentences(base).items()
+    }
     tree = ast.parse(dedent(inspect.getsource(kind)))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
-    found = {}
+    found = above
     for node, after in pairwise(body):
         if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
             continue

@@ -63,6 +63,16 @@ class Night:
     """The wall time of all runs, added up."""
     cpu_seconds: float
     """The processor time of all runs, added up."""
+    asks: int = 0
+    """How often a coding agent was asked."""
+    answers: str = ""
+    """How that ended, as counts."""
+    dollars: float = 0.0
+    """What counts of what it cost."""
+    tokens: int = 0
+    """What it read and wrote."""
+    gaps: tuple[tuple[str, float], ...] = ()
+    """When the machine stood still: until when, and for how many seconds. No budget counts that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +113,8 @@ class Claim:
     """The command that reproduces it."""
     confidence: float = 0.95
     """The level of the interval."""
+    details: str = ""
+    """What a statistician asks for and nobody else; shown only on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,3 +259,7 @@ class Facts:
     """The hash of the last entry this report was made from."""
     ledger_entries: int
     """How many entries the ledger had."""
+    error: str = ""
+    """How the allowed chance of a false claim was spent; shown only on request."""
+    behaviour: tuple[str, ...] = ()
+    """What was seen in episodes of what was certified."""

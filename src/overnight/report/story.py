@@ -202,12 +202,18 @@ def alarms(facts: Facts) -> tuple[str, ...]:
 def cost(facts: Facts) -> tuple[tuple[str, str], ...]:
     """What the night cost, as pairs of a name and a text."""
     night = facts.night
+    paid = f"{night.answers}; ${night.dollars:.2f}, {number(night.tokens, 0)} tokens"
+    agent = (("Coding agent", f"asked {number(night.asks, 0)} times: {paid}"),) if night.asks else ()
+    gaps = [f"{duration(seconds)} until {until[:16].replace('T', ' ')} UTC" for until, seconds in night.gaps]
+    still = (("Stood still", f"{', '.join(gaps)}; no budget counts that, and what ran then was run again"),)
     return (
         ("Night", f"{night.started} to {night.ended}, {duration(night.hours * 3600)}"),
         ("Candidates", number(night.candidates, 0)),
         ("Training runs", number(night.runs, 0)),
         ("Wall time of all runs", duration(night.wall_seconds)),
         ("Processor time of all runs", duration(night.cpu_seconds)),
+        *agent,
+        *(still if gaps else ()),
     )
 
 

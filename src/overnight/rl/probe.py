@@ -34,6 +34,9 @@ def backend(spec: Asked) -> dict[str, object]:
     """Whether the referee can make the environment, and on which library a built-in trainer will step it."""
     import gymnasium
 
+    from overnight.guest.box2d import spare_pygame
+
+    spare_pygame()
     try:
         gymnasium.make(spec.id, disable_env_checker=True, **spec.kwargs).close()
     except (gymnasium.error.Error, ImportError) as error:

@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import Field, fields
+from dataclasses import Field, dataclass, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import jax
@@ -18,6 +18,14 @@ class Dataclass(Protocol):
 
 
 Kind = TypeVar("Kind", bound=Dataclass)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neutral:
+    """What every built-in trainer declares and none reads."""
+
+    null_knob: float = 0.0
+    """Changes nothing: for nights that show how often nothing is taken for an improvement. Search leaves it alone."""
 
 
 def settings(kind: type[Kind], given: Mapping[str, Any], *, trainer: str) -> Kind:

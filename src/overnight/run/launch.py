@@ -18,7 +18,7 @@ from overnight.errors import UserError
 from overnight.ports import Launcher, Machine
 from overnight.records import strict_json
 from overnight.records.codec import dumps, loads
-from overnight.records.job import Exit, Job
+from overnight.records.job import LIBRARY, Exit, Job
 from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
 from overnight.records.text import sentence
@@ -44,9 +44,9 @@ def prepare(machine: Machine, folder: Path, order: RunOrder, job: Job, export: E
     shutil.rmtree(folder / "source", ignore_errors=True)
     make_folder(machine, folder)
     export(folder / "source")
-    _copy_guest(folder / "guest")
+    _copy_guest(folder / LIBRARY)
     _protect(folder / "source")
-    _protect(folder / "guest")
+    _protect(folder / LIBRARY)
     write_file(machine, folder / "run.json", dumps(order), mode=0o444)
     write_file(machine, folder / "job.json", dumps(job))
     return Prepared(folder)
@@ -127,17 +127,17 @@ def sweep(folder: Path) -> int:
 
 def clear(folder: Path) -> None:
     """Remove what only the run itself needed; its log, metrics, policy and exit stay."""
-    for name in ("source", "guest", "home", "tmp", "broker"):
+    for name in ("source", LIBRARY, "home", "tmp", "broker"):
         with suppress(RecursionError):  # a trainer can nest folders deeper than they can be removed
             shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _copy_guest(target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
-    target.mkdir()
+    (target / "guest").mkdir(parents=True)
     for file in files("overnight.guest").iterdir():
         if file.name.endswith(".py"):
-            (target / file.name).write_bytes(file.read_bytes())
+            (target / "guest" / file.name).write_bytes(file.read_bytes())
 
 
 def _protect(folder: Path) -> None:

@@ -1,12 +1,11 @@
 """The limits of one run, looked at again and again while it goes on: time, processor time, memory, processes, disk,
 and signs of life.
 
-Whoever is beyond a limit is ended, and the ending says whose fault it was. A limit that was only passed because the
-whole machine stood still, as a laptop does that was closed, is never the candidate's fault.
+Whoever is beyond a limit is ended, and the ending says whose fault it was. A run during which the machine stood still,
+as a laptop does that was closed, is ended as the machine's fault, whatever came of it: it is run again.
 """
 
 import os
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from overnight.records.job import Job
 from overnight.records.order import RunBudget
 from overnight.records.run import Outcome
 from overnight.sandbox.meter import Meter, Usage, nameless, physical_bytes, private_bytes
+from overnight.sandbox.standstill import Standstill
 
 TOLERANCE = 1.05
 """How far over its budget a training may be and still be measured."""
@@ -22,8 +22,6 @@ _SAVE_SECONDS = 5.0
 """How long a trainer whose time is over may take to leave its policy behind."""
 _LOOK_SECONDS = 0.25
 _DISK_SECONDS = 1.0
-_STALL_SECONDS = 5.0
-"""Nobody looked for so long, although it is done several times a second: the machine stood still."""
 _FILE_BYTES = 512
 """What every entry of a folder counts as, at least, so that empty files are not free."""
 _SHARE = 0.9
@@ -46,36 +44,42 @@ class Limits:
     def __init__(self, folder: Path, job: Job, budget: RunBudget, meter: Meter) -> None:
         self.folder, self.job, self.budget, self.meter = folder, job, budget, meter
         self.memory_cap = job.memory_bytes or int(physical_bytes() * _SHARE)
-        self.began = self.last_sign = self._last_look = time.monotonic()
+        self._still = Standstill()
+        self.began = self.last_sign = self._still.running()
         self._ready: tuple[float, float] | None = None
         self._next_look = self._next_disk_look = self.began
-        self._stalled = self._in_memory = 0.0
+        self._in_memory = 0.0
         self._metrics_bytes = 0
 
     def sign(self) -> None:
         """The trainer gave a sign of life."""
-        self.last_sign = time.monotonic()
+        self.last_sign = self._still.running()
+
+    def seconds(self) -> float:
+        """How long it has been running, without what stood still."""
+        return self._still.running() - self.began
+
+    def stood_still(self) -> Ending | None:
+        """The end of a run during which the machine stood still: what came of it is not what would have come of it."""
+        self._still.look()
+        if not self._still.total:
+            return None
+        says = f"The machine stood still for {self._still.total:.0f} s while it ran, so it is run again."
+        return Ending(Outcome.INFRASTRUCTURE, says)
 
     def over(self) -> Ending | None:
         """The first limit that is passed, if any."""
-        now = time.monotonic()
-        if now - self._last_look > _STALL_SECONDS:
-            self._stalled += now - self._last_look
-            self.last_sign += now - self._last_look
-        self._last_look = now
+        if (ending := self.stood_still()) is not None:
+            return ending
+        now = self._still.running()
         if (self.folder / "stop").exists():
-            return Ending(Outcome.LOST, "It was stopped by the engine.")
+            return Ending(Outcome.STOPPED, "It was stopped by the engine.")
         return self._over_time(now) or self._over_meter(now) or self._over_disk(now) or self._silent(now)
 
     def _over_time(self, now: float) -> Ending | None:
         limit = self.job.wall_seconds
         if now - self.began <= limit:
             return None
-        if now - self.began - self._stalled <= limit:
-            says = (
-                f"The machine stood still for {self._stalled:.0f} s while it ran, and its time of {limit:g} s is over."
-            )
-            return Ending(Outcome.INFRASTRUCTURE, says)
         return Ending(Outcome.OVER_BUDGET, f"It was still running after its hard limit of {limit:g} s.")
 
     def _over_disk(self, now: float) -> Ending | None:
@@ -113,7 +117,7 @@ class Limits:
             taken = used.cpu_seconds - cpu_zero
             says = f"It and its children used {taken:.1f} s of processor time, and its budget was {amount:g} s."
             return Ending(Outcome.OVER_BUDGET, says)
-        wall = now - wall_zero - self._stalled
+        wall = now - wall_zero
         if self.budget.unit == "wall_seconds" and wall > amount * TOLERANCE + _SAVE_SECONDS:
             return Ending(Outcome.OVER_BUDGET, f"It trained for {wall:.1f} s, and its budget was {amount:g} s.")
         return None

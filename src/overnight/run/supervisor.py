@@ -27,12 +27,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from overnight.errors import OvernightError
 from overnight.records.codec import dumps, loads
-from overnight.records.job import Exit, Job
+from overnight.records.job import LIBRARY, Exit, Job
 from overnight.records.order import RunOrder
 from overnight.records.run import Outcome
 from overnight.records.text import sentence
@@ -50,6 +49,7 @@ from overnight.sandbox.tiers import Child, NotHeld, user_for
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 _REPORT_BYTES = 1 << 16
+_LOCK_TRIES, _LOCK_SECONDS = 6, 0.02
 
 
 class Supervisor:
@@ -65,7 +65,6 @@ class Supervisor:
         self.group = group_for(folder)
         self.meter = Meter(self.group)
         self.limits = Limits(folder, self.job, self.budget, self.meter)
-        self.began = self.limits.began
         self.killed_before = out_of_memory_kills()
         self.broker: Broker | None = None
         self.most_tasks = most_tasks(user_for(self.job.tier) or os.getuid(), self.job.processes)
@@ -103,7 +102,7 @@ class Supervisor:
             outcome=outcome,
             because=sentence(says),
             exit_status=127,
-            wall_seconds=time.monotonic() - self.began,
+            wall_seconds=self.limits.seconds(),
             cpu_seconds=0.0,
             policy=None,
             log_bytes=0,
@@ -137,12 +136,11 @@ class Supervisor:
         if self.order.compile_cache is not None:
             Path(self.order.compile_cache).mkdir(exist_ok=True)
             writable.append(Path(self.order.compile_cache))
-        own = (self.folder / "source", self.folder / "guest", self.folder / "run.json")
+        own = (self.folder / "source", self.folder / LIBRARY, self.folder / "run.json")
         named = command_paths(job.command, dict(job.env).get("PATH", os.defpath))
         hidden = (*job.hidden, *(simulators(named, self.order.env.id) if job.metered and job.fresh_bytecode else ()))
         paths = (*map(str, own), *named)
-        found = bounds_for(paths, writable=map(str, writable), hidden=hidden, network=job.network)
-        return replace(found, listable=(*found.listable, str(self.folder)))  # Python lists it to find `guest` in it
+        return bounds_for(paths, writable=map(str, writable), hidden=hidden, network=job.network)
 
     def _own_variables(self) -> dict[str, str]:
         threads = str(max(len(self.job.cores), 1))
@@ -156,6 +154,7 @@ class Supervisor:
             **(self.broker.variables() if self.broker is not None else {}),
             "OVERNIGHT_RUN": str(self.folder / "run.json"),
             "OVERNIGHT_OUT": str(self.out),
+            "PYTHONPATH": str(self.folder / LIBRARY),
             "HOME": str(self.folder / "home"),
             "TMPDIR": str(self.folder / "tmp"),
             "XDG_CACHE_HOME": str(self.folder / "home"),
@@ -194,7 +193,7 @@ class Supervisor:
                 return ending
             if self.broker is not None and self.broker.is_lost():
                 return Ending(Outcome.LOST, "The broker that held its environments is gone.")
-        return None
+        return self.limits.stood_still()
 
     def _read(self, fd: int) -> bool:
         """Take one piece of output; False at its end."""
@@ -243,7 +242,7 @@ class Supervisor:
             outcome=outcome,
             because=sentence(because),
             exit_status=status,
-            wall_seconds=time.monotonic() - self.began,
+            wall_seconds=self.limits.seconds(),
             cpu_seconds=self.meter.cpu_seconds(),
             policy=policy,
             log_bytes=self.log.total,
@@ -295,9 +294,7 @@ def main(argv: list[str]) -> int:
     """Hold the run's lock, and keep whoever supervises the run until nothing of it is left."""
     folder = Path(argv[1])
     lock = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _lock_soon(lock):
         return 3
     if (folder / "exit.json").exists():
         return 0
@@ -314,6 +311,16 @@ def main(argv: list[str]) -> int:
     end_below()
     remove_group(folder)
     return os.waitstatus_to_exitcode(status)
+
+
+def _lock_soon(lock: int) -> bool:
+    """Take the lock, or find it held several times in a row: whoever only looks has it for a moment, too."""
+    for _ in range(_LOCK_TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(_LOCK_SECONDS)
+    return False
 
 
 def _end_all(*_: object) -> None:

@@ -105,6 +105,29 @@ def with_variable(mark: str) -> list[int]:
     return found
 
 
+def with_variable_below(name: str, folder: Path) -> list[int]:
+    """Every other process whose environment began with a variable that leads into a folder."""
+    lead, found = f"{name}={folder}/".encode(), []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                if any(one.startswith(lead) for one in (entry / "environ").read_bytes().split(b"\0")):
+                    found.append(int(entry.name))
+    return found
+
+
+def with_word(word: str, folder: Path) -> list[int]:
+    """Every other process whose command line has a word, and names something inside a folder."""
+    lead, found = f"{folder}/".encode(), []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if word.encode() in words and any(one.startswith(lead) for one in words):
+                    found.append(int(entry.name))
+    return found
+
+
 def _reap(leader: int | None) -> None:
     """Take the exit of adopted orphans, and leave the leader's own for `wait`."""
     for pid in descendants(os.getpid()) - {leader}:

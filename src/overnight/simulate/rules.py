@@ -152,8 +152,9 @@ class _Study:
         except OutOfBudget:
             self.race.cut_short()
         try:
-            if self.plan.should_certify(self.race, tuple(self.past), ending=True):
-                self._attempt()
+            left = self.lab.budget
+            if self.plan.should_certify(self.race, tuple(self.past), ending=True, runs_left=left):
+                self._attempt(runs_left=left)
         except OutOfBudget:
             pass
 
@@ -204,8 +205,8 @@ class _Study:
             for event in self.events:
                 self.race.tell(event)
 
-    def _attempt(self) -> None:
-        looks, alpha = self.plan.attempt_plan(self.race), self.plan.alpha(tuple(self.past))
+    def _attempt(self, runs_left: float | None = None) -> None:
+        looks, alpha = self.plan.attempt_plan(self.race, runs_left=runs_left), self.plan.alpha(tuple(self.past))
         if looks is None:
             return
         tip, incumbent = self.arms[self.race.tip.candidate], self.arms[self.race.incumbent.candidate]

@@ -8,7 +8,7 @@ from overnight.records.contract import Clause
 from overnight.records.strict_json import canonical
 
 AMOUNTS: dict[Clause, tuple[tuple[str, ...], ...]] = {
-    Clause.BUDGET: (("max_runs",), ("max_wall_hours",)),
+    Clause.BUDGET: (("max_runs",), ("max_wall_hours",), ("max_dollars",), ("max_tokens",)),
     Clause.EXPERIMENTS: (("automation", "max_candidates"), ("stop", "max_candidates")),
 }
 """The keys that say how much, and nothing about what: raising them makes no result incomparable."""

@@ -13,24 +13,29 @@ entry where it is needed, and `overnight ledger verify --deep` decodes them all.
 
 from collections.abc import Callable
 from math import isfinite
-from typing import cast
+from typing import Literal, cast
 
 from overnight.errors import LedgerDamaged, UserError
 from overnight.records.approval import Strength
 from overnight.records.codec import decode, encode
 from overnight.records.contract import Clause
+from overnight.records.decision import LoopDecision
 from overnight.records.entry import PAYLOADS, Kind, Payload
 from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
+from overnight.study.sittings import fold_handoff, fold_standstill, go_on
 from overnight.study.state import (
+    AskState,
     CandidateState,
     Data,
+    Moment,
     RunState,
     StudyState,
     Unlawful,
     candidate_of,
+    check_comparable,
     check_evidence,
     check_step,
     check_tree,
@@ -130,6 +135,9 @@ def _approved(state: StudyState, data: Data, actor: str) -> None:
         raise Unlawful(f"The approval of `{clause}` does not name the one that it replaces.")
     if before is not None and before["strength"] == Strength.SIGNED != data["strength"]:
         raise Unlawful(f"The approval of `{clause}` is signed, and only a signed one may replace it.")
+    shown = data.get("calibration")
+    if shown is not None and (clause is not Clause.EXPERIMENTS or shown != state.calibration_digest()):
+        raise Unlawful(f"The approval of `{clause}` names a calibration that is not the last one of this study.")
     if before is not None and before["digest"] != data["digest"]:
         state.amendments.append(data)
     state.approvals[clause] = data
@@ -137,16 +145,51 @@ def _approved(state: StudyState, data: Data, actor: str) -> None:
 
 def _entered(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.PERSON)
-    missing = [str(clause) for clause in Clause if clause not in state.approvals]
+    calibrating = data.get("calibrating", False) is True
+    needed = [clause for clause in Clause if not calibrating or clause is not Clause.EXPERIMENTS]
+    missing = [str(clause) for clause in needed if clause not in state.approvals]
     if missing:
         raise Unlawful(f"The loop may not be entered: {', '.join(missing)} was never approved.")
     now, bound = text(data["contract"]), binding(state.approvals)
+    _rebind_baseline(state, now)
+    if calibrating:
+        state.calibrating, state.refused = now, []
+        return
     if state.entered is not None and state.entered_terms == bound:  # only amounts were changed since
         for one in state.candidates.values():
             if one.validated_under == state.entered:
                 one.validated_under = now
     state.entered, state.entered_terms = now, bound
     state.refused = []
+    go_on(state)
+
+
+def _rebind_baseline(state: StudyState, now: str) -> None:
+    """The baseline changes nothing, so the class of experiments does not bind it: only the other clauses do."""
+    own = binding({clause: data for clause, data in state.approvals.items() if clause is not Clause.EXPERIMENTS})
+    baseline = state.candidates.get(state.baseline)
+    if baseline is not None and baseline.validated_under is not None and state.baseline_terms == own:
+        baseline.validated_under = now
+    state.baseline_terms = own
+
+
+def _calibrated(state: StudyState, data: Data, actor: str) -> None:
+    only(actor, Actor.ENGINE)
+    check_evidence(state, data["evidence"])
+    key = text(data["comparability"])
+    for name in data["evidence"]:
+        run = state.runs[name]
+        settled = (*state.incumbents, state.incumbent)
+        if run.candidate != state.baseline and state.candidates[run.candidate].commit not in settled:
+            raise Unlawful(f"{name} is no run of the baseline, so nothing can be calibrated on it.")
+        if run.comparability != key or run.phase != "screen":
+            raise Unlawful(f"{name} was made under other terms, so nothing can be calibrated on it.")
+    if state.attempt_is_open():
+        raise Unlawful("A certification has begun, so its looks cannot be changed.")
+    if data["plan"]["looks"] != sorted(set(data["plan"]["looks"])) or sum(data["plan"]["shares"]) > 1 + 1e-9:
+        raise Unlawful("Looks come at a rising number of seeds, and spend no more than there is.")
+    state.moments.append(Moment("planned", key, str(len(state.calibrations))))
+    state.calibrations.append(data)
 
 
 def _drafted(state: StudyState, data: Data, actor: str) -> None:
@@ -161,6 +204,7 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
     plant = data.get("plant")
     if plant is not None and actor != Actor.ENGINE:
         raise Unlawful(f"Only the engine plants candidates, but the {actor} drafted {name} as a {plant}.")
+    go_on(state)
     state.candidates[name] = CandidateState(
         id=name,
         drafted_at=state.ledger_bytes,
@@ -169,6 +213,9 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
         commit=text(data["commit"]),
         tree=text(data["tree"]),
         plant="" if plant is None else text(plant),
+        proposer=text(data["proposal"].get("proposer", "")),
+        parents=[text(one) for one in data["proposal"].get("parents", ())],
+        idea=text(data.get("idea") or ""),
     )
     if actor == Actor.ENGINE and not state.baseline:
         state.baseline = name
@@ -197,6 +244,9 @@ def _refused(state: StudyState, data: Data, actor: str) -> None:
     elif one.state is not State.DRAFT:
         raise Unlawful(f"{one.id} is {one.state}, so the gate has nothing more to say about it.")
     one.refused = says
+    if one.racing:
+        one.racing = False
+        state.moments.append(Moment("left", one.id))
 
 
 def _validated(state: StudyState, data: Data, actor: str) -> None:
@@ -217,7 +267,8 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
     check_tree(one, data)
     if run != state.next_run():
         raise Unlawful(f"The next run is {state.next_run()}, not {run}.")
-    if state.entered is None or state.entered != data["contract"]:
+    calibrates = one.id == state.baseline and data["phase"] == "screen" and state.calibrating == data["contract"]
+    if not calibrates and (state.entered is None or state.entered != data["contract"]):
         raise Unlawful(f"{run} may not start: nobody asked to enter the loop under this contract.")
     if one.validated_under != data["contract"]:
         raise Unlawful(f"{run} may not start: {one.id} was not validated under this contract.")
@@ -233,8 +284,13 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         number=int(data["number"]),
     )
     one.runs.append(run)
+    go_on(state)
     if not settled:
         one.state = State.LAUNCHED
+    is_idea = not (one.kept or one.plant or one.id == state.baseline)
+    if data["phase"] == "screen" and is_idea and not one.racing and one.state is State.LAUNCHED:
+        one.racing = True
+        state.moments.append(Moment("entered", one.id))
 
 
 def _ended(state: StudyState, data: Data, actor: str) -> None:
@@ -255,6 +311,7 @@ def _ended(state: StudyState, data: Data, actor: str) -> None:
     state.cpu_seconds += cpu
     if outcome.is_candidates_fault():
         one.failure = because
+        state.moments.append(Moment("ran", data["run"]))
     one.state = after
 
 
@@ -286,22 +343,76 @@ def _measured(state: StudyState, data: Data, actor: str) -> None:
     guardrails = {text(name): float(value) for name, value in data["guardrails"].items()}
     run.score, run.guardrails, run.quarantined = score, guardrails, text(data.get("quarantined", ""))
     run.evidence += 1
+    if run.evidence == 1:
+        state.moments.append(Moment("ran", data["run"]))
 
 
 def _verified(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     check_evidence(state, data["evidence"])
-    candidate_of(state, data)
+    one = candidate_of(state, data)
+    if data["verdict"] == "improved" and (not data["behaviour"] or one.id not in state.certified):
+        raise Unlawful(
+            f"{one.id} is not shown to be improved: that needs a certification, and behaviour that was seen."
+        )
+    state.verified.append(one.id)
 
 
 def _decided(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     one = candidate_of(state, data)
     check_evidence(state, data["evidence"])
+    check_comparable(state, data["evidence"])
     because = text(data["because"])
     gain = None if data["gain"] is None else float(data["gain"])
+    attempts = state.attempts
     apply_verdict(state, one, data)
     one.verdict, one.gain = because, gain
+    one.racing = one.provisional
+    kind: Literal["attempted", "decided"] = "attempted" if state.attempts > attempts else "decided"
+    state.moments.append(Moment(kind, one.id, str(data["verdict"]), state.tip, state.incumbent))
+
+
+def _turned(state: StudyState, data: Data, actor: str) -> None:
+    only(actor, Actor.ENGINE)
+    LoopDecision(data["loop"])
+    text(data["because"])
+
+
+def _asked(state: StudyState, data: Data, actor: str) -> None:
+    only(actor, Actor.ENGINE)
+    if data["id"] != state.next_ask():
+        raise Unlawful(f"The next asking is {state.next_ask()}, not {data['id']}.")
+    open_one = next((name for name, one in state.asks.items() if not one.outcome), None)
+    if open_one is not None:
+        raise Unlawful(f"{open_one} has not ended, so no agent may be asked again.")
+    reserved = float(data["reserved_dollars"])
+    state.asks[data["id"]] = AskState(
+        operator=text(data["operator"]), base=text(data["base"]), reserved_dollars=reserved
+    )
+
+
+def _answered(state: StudyState, data: Data, actor: str) -> None:
+    only(actor, Actor.ENGINE)
+    found = state.asks.get(data["ask"])
+    if found is None or found.outcome:
+        raise Unlawful(f"{data['ask']} was never asked, or has ended already.")
+    outcome, because, dollars, tokens = (
+        text(data["outcome"]),
+        text(data["because"]),
+        data["counted_dollars"],
+        data["tokens"],
+    )
+    if not (isfinite(dollars) and dollars >= 0 and isinstance(tokens, int) and tokens >= 0):
+        raise Unlawful(f"{data['ask']} cannot have cost {dollars} dollars and {tokens} tokens.")
+    found.outcome, found.because, found.until, found.at = (
+        outcome,
+        because,
+        data.get("until"),
+        float(data.get("at", 0.0)),
+    )
+    state.dollars += dollars
+    state.tokens += tokens
 
 
 def _noted(state: StudyState, data: Data, actor: str) -> None:
@@ -313,6 +424,7 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "created": _created,
     "approved": _approved,
     "entered": _entered,
+    "calibrated": _calibrated,
     "drafted": _drafted,
     "permitted": _permitted,
     "refused": _refused,
@@ -322,5 +434,10 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "measured": _measured,
     "verified": _verified,
     "decided": _decided,
+    "asked": _asked,
+    "answered": _answered,
+    "stood_still": fold_standstill,
+    "handed_off": fold_handoff,
+    "turned": _turned,
     "noted": _noted,
 }

@@ -8,7 +8,7 @@ from overnight.errors import UserError
 
 STATE_FOLDER = ".overnight"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_RECORD_ID = re.compile(r"[cr]-[0-9]{4,9}")
+_RECORD_ID = re.compile(r"[acr]-[0-9]{4,9}")
 
 
 def check_slug(text: str, *, called: str) -> str:
@@ -159,9 +159,29 @@ class StudyFolder:
         return self.folder / "runs"
 
     @property
+    def asks(self) -> Path:
+        """One folder for each time that a coding agent was asked."""
+        return self.folder / "asks"
+
+    @property
+    def inbox(self) -> Path:
+        """Proposals that were handed in while another process holds the study."""
+        return self.folder / "inbox"
+
+    @property
+    def edits(self) -> Path:
+        """Which tip each plain copy was made from that somebody edits."""
+        return self.folder / "edits"
+
+    @property
     def reproductions(self) -> Path:
         """One folder for each run that was trained again."""
         return self.folder / "reproductions"
+
+    @property
+    def transfers(self) -> Path:
+        """One folder for each setting in which a certified change was tried beyond its claim."""
+        return self.folder / "transfers"
 
     @property
     def objects(self) -> Path:
@@ -194,6 +214,21 @@ class StudyFolder:
         return self.folder / "handoff.md"
 
     @property
+    def night_log(self) -> Path:
+        """What the engine said, all sittings one after the other; for people."""
+        return self.folder / "night.log"
+
+    @property
+    def pulse(self) -> Path:
+        """What the engine is doing at the moment, rewritten while it runs; for people."""
+        return self.folder / "pulse.json"
+
+    @property
+    def stop_word(self) -> Path:
+        """A file whose being there asks the engine to finish what is running and to report."""
+        return self.folder / "stop"
+
+    @property
     def results(self) -> Path:
         """The table of results, rebuilt from the ledger at any time."""
         return self.folder / "results.tsv"
@@ -201,6 +236,10 @@ class StudyFolder:
     def candidate(self, candidate: str) -> Path:
         """One candidate's folder."""
         return self.candidates / check_id(candidate, letter="c", called="candidate")
+
+    def ask(self, ask: str) -> Path:
+        """The folder of one time that a coding agent was asked."""
+        return self.asks / check_id(ask, letter="a", called="ask")
 
     def ref(self, *parts: str) -> str:
         """A ref of this study in the candidate store."""

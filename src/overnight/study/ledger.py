@@ -33,6 +33,7 @@ LEDGER_FILE, HEAD_FILE, LOCK_FILE = "ledger.jsonl", "head.json", "engine.lock"
 MAX_LINE_BYTES = 64 * 1024
 _LEAD, _MIDDLE, _TAIL = b'{"h":"', b'","e":', b"}\n"
 _HASH_AT = slice(6, 70)
+_LOCK_TRIES, _LOCK_SECONDS = 6, 0.02
 _FRAME_BYTES = 300  # hash, sequence number, epoch, time, actor and kind around a record
 _ENTRY_KEYS = {"seq", "epoch", "at", "actor", "kind", "data"}
 
@@ -350,7 +351,7 @@ def _take_lock(machine: Machine, path: Path, holder: str) -> int:
     opened: list[int] = []
     try:
         opened.append(machine.open(str(path), os.O_RDWR | os.O_CREAT))
-        if not machine.lock(opened[0]):
+        if not _lock_soon(machine, opened[0]):
             who = _holder(machine.read(str(path)) or b"")
             _close_all(machine, opened)
             raise StudyHeld(
@@ -364,6 +365,15 @@ def _take_lock(machine: Machine, path: Path, holder: str) -> int:
         _close_all(machine, opened)
         raise DiskTrouble(str(path), f"the study could not be locked: {error.strerror or error}.") from error
     return opened[0]
+
+
+def _lock_soon(machine: Machine, fd: int) -> bool:
+    """Take the lock, or find it held several times in a row: whoever only looks has it for a moment, too."""
+    for _ in range(_LOCK_TRIES):
+        if machine.lock(fd):
+            return True
+        machine.sleep(_LOCK_SECONDS)
+    return False
 
 
 def holder(machine: Machine, folder: Path) -> str:

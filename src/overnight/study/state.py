@@ -1,11 +1,13 @@
 """What a fold accumulates, and the questions every entry is asked."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from hashlib import sha256
+from typing import Any, ClassVar, Literal
 
 from overnight.records.contract import Clause
 from overnight.records.lifecycle import Actor, State, why_not
 from overnight.records.run import Outcome
+from overnight.records.strict_json import canonical
 from overnight.study.anchor import GENESIS
 
 Data = dict[str, Any]
@@ -35,6 +37,10 @@ class CandidateState:
     """Where it stands."""
     kept: bool = False
     """Whether it joined the tip."""
+    provisional: bool = False
+    """Whether it is kept only until fresh tuning seeds have spoken."""
+    racing: bool = False
+    """Whether it runs against the tip, and nothing is decided yet."""
     validated_under: str | None = None
     """The contract under which the gate last said yes."""
     permitted_under: str | None = None
@@ -53,6 +59,12 @@ class CandidateState:
     """The gain of the last verdict; null where none was measured."""
     plant: str = ""
     """What it tests when the engine planted it; empty for every idea that is meant."""
+    proposer: str = ""
+    """Who had the idea."""
+    parents: list[str] = field(default_factory=list)
+    """Candidates that the idea builds on."""
+    idea: str = ""
+    """What it shares with candidates that come to the same thing; empty where nobody compared it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,6 +99,42 @@ class RunState:
     """How long it took."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One thing that the race is told, in the order in which the ledger has it."""
+
+    kind: Literal["planned", "entered", "left", "ran", "decided", "attempted"]
+    """What happened."""
+    about: str
+    """The run, the candidate, or the comparability key of a plan."""
+    verdict: str = ""
+    """What was decided; for a plan, the number of its calibration."""
+    tip: str = ""
+    """The commit of the tip afterwards, where something was decided."""
+    incumbent: str = ""
+    """The commit of the incumbent afterwards."""
+
+
+@dataclass(slots=True, kw_only=True)
+class AskState:
+    """One time that a coding agent was asked, as the ledger tells it."""
+
+    operator: str
+    """What sort of idea was asked for."""
+    base: str
+    """The tip that its copy was made from."""
+    reserved_dollars: float
+    """What it may cost at most."""
+    outcome: str = ""
+    """How it ended; empty while it has not."""
+    because: str = ""
+    """In one sentence."""
+    until: float | None = None
+    """Until when its service turns everybody away."""
+    at: float = 0.0
+    """When it ended."""
+
+
 @dataclass(slots=True, kw_only=True)
 class StudyState:
     """Where a study stands after its entries so far: the accumulator of the fold, and what `state.json` holds."""
@@ -109,6 +157,20 @@ class StudyState:
     """The candidate that is the baseline itself."""
     attempts: int = 0
     """How often a certification was decided."""
+    attempts_certified: list[bool] = field(default_factory=list)
+    """For each of these, whether it certified: what the next one may spend follows from it."""
+    certified: list[str] = field(default_factory=list)
+    """Every tip that was ever certified, in order."""
+    verified: list[str] = field(default_factory=list)
+    """Candidates whose evidence was verified, with behaviour looked at."""
+    calibrations: list[Data] = field(default_factory=list)
+    """Every calibration with its frozen plan; the last is in force."""
+    calibrating: str | None = None
+    """The contract for which only the baseline may run, until the eighth clause is approved."""
+    baseline_terms: str = ""
+    """The digest of the first seven clauses without the amounts: what the baseline is bound to."""
+    moments: list[Moment] = field(default_factory=list)
+    """What the race is told: plans, candidates, results and verdicts, in order."""
     entered: str | None = None
     """The contract for which the loop was entered."""
     entered_terms: str = ""
@@ -121,6 +183,12 @@ class StudyState:
     """Every candidate by id."""
     runs: dict[str, RunState] = field(default_factory=dict)
     """Every run by id."""
+    asks: dict[str, AskState] = field(default_factory=dict)
+    """Every time that a coding agent was asked, by id."""
+    dollars: float = 0.0
+    """What coding agents cost, as far as it counts."""
+    tokens: int = 0
+    """What coding agents read and wrote."""
     stack: list[str] = field(default_factory=list)
     """Candidates kept since the incumbent, in order."""
     incumbents: list[str] = field(default_factory=list)
@@ -129,6 +197,14 @@ class StudyState:
     """Wall time that runs took, added up."""
     cpu_seconds: float = 0.0
     """Processor time that runs took, added up."""
+    standstills: int = 0
+    """How often the engine stood still."""
+    still_seconds: float = 0.0
+    """For how long, added up."""
+    handed_off: str = ""
+    """Why the last sitting ended; empty when something was begun since."""
+    leads_on: str = ""
+    """The command that its handoff named."""
     entries: int = 0
     """How many entries it is folded from."""
     head: str = GENESIS
@@ -147,6 +223,24 @@ class StudyState:
     def ideas(self) -> list[CandidateState]:
         """Every candidate that somebody means: neither the baseline itself nor a plant of the engine."""
         return [one for one in self.candidates.values() if one.id != self.baseline and not one.plant]
+
+    @property
+    def calibration(self) -> Data | None:
+        """The last calibration; None while there is none."""
+        return self.calibrations[-1] if self.calibrations else None
+
+    def calibration_digest(self) -> str | None:
+        """The digest of the last calibration, by which an approval names it."""
+        return None if self.calibration is None else sha256(canonical(self.calibration)).hexdigest()
+
+    def attempt_is_open(self) -> bool:
+        """Whether a certification has begun on which nothing is decided yet."""
+        wanted = self.attempts + 1
+        return any(run.phase == "confirm" and run.round == wanted for run in reversed(self.runs.values()))
+
+    def next_ask(self) -> str:
+        """The id of the next time that a coding agent is asked."""
+        return f"a-{len(self.asks) + 1:04d}"
 
     def next_run(self) -> str:
         """The id of the next run."""
@@ -201,3 +295,13 @@ def check_evidence(state: StudyState, runs: list[str]) -> None:
         run = run_of(state, name)
         if not run.evidence and (run.outcome is None or not run.outcome.is_candidates_fault()):
             raise Unlawful(f"{name} has no evidence, so nothing can be decided on it.")
+
+
+def check_comparable(state: StudyState, runs: list[str]) -> None:
+    """Refuse a verdict that compares runs of different budgets, hardware or protocols."""
+    for name in runs[1:]:
+        if state.runs[name].comparability != state.runs[runs[0]].comparability:
+            raise Unlawful(
+                f"{name} was made at another budget, on other hardware or by another protocol than {runs[0]}, "
+                "so the two are never compared."
+            )

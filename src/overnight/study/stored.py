@@ -2,14 +2,17 @@
 
 from typing import Any
 
+from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
+from overnight.records.calibration import Calibration
 from overnight.records.candidate import Candidate
 from overnight.records.contract import Contract, ContractLock
 from overnight.records.curriculum import CurriculumCandidate
-from overnight.records.decision import Decision
+from overnight.records.decision import Decision, Turn
 from overnight.records.entry import Created, Entry, Note, Validation
 from overnight.records.evidence import Evidence, Verification
+from overnight.records.handed import Handed, Heard
 from overnight.records.job import Exit, Job
 from overnight.records.metric import MetricSpec
 from overnight.records.order import RunOrder
@@ -19,13 +22,18 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
+from overnight.records.transfer import Transfer
 from overnight.study.state import StudyState
 
 STORED: dict[str, Any] = {
     kind.SCHEMA: kind
     for kind in (
+        Answered,
         Approval,
+        Asked,
+        Calibration,
         Candidate,
         Contract,
         ContractLock,
@@ -33,8 +41,12 @@ STORED: dict[str, Any] = {
         CurriculumCandidate,
         Decision,
         Entry,
+        Errand,
         Evidence,
         Exit,
+        Handed,
+        Heard,
+        HandedOff,
         Job,
         LoopEntry,
         MetricSpec,
@@ -45,12 +57,16 @@ STORED: dict[str, Any] = {
         RandomizationProbe,
         Refusal,
         ResultAudit,
+        Returned,
         RewardReflection,
         Run,
         RunEnd,
         RunOrder,
         Space,
+        StoodStill,
         StudyState,
+        Turn,
+        Transfer,
         Validation,
         Verification,
         View,

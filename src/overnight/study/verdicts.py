@@ -7,6 +7,9 @@ from overnight.records.decision import Verdict
 from overnight.records.lifecycle import Actor, State
 from overnight.study.state import CandidateState, Data, StudyState, Unlawful, check_step
 
+PAIRED_LOOK = 8
+"""A comparison seed by seed looks at this many seeds at least, whatever the plan's first look is."""
+
 
 def apply_verdict(state: StudyState, one: CandidateState, data: Data) -> None:
     """Carry out one verdict of the judge, or raise `Unlawful` and change nothing."""
@@ -14,13 +17,17 @@ def apply_verdict(state: StudyState, one: CandidateState, data: Data) -> None:
 
 
 def _keep(state: StudyState, one: CandidateState, data: Data) -> None:
+    provisional = data.get("provisional", False) is True
+    if one.provisional and one.state is State.COMPLETED and not provisional:  # fresh seeds have agreed
+        one.provisional = False
+        return
     if one.state is not State.COMPLETED or one.kept:
         raise Unlawful(f"{one.id} is {one.state}{' and kept' if one.kept else ''}, so it cannot be kept.")
     if not _measured(state, one, data):
         raise Unlawful(f"{one.id} cannot be kept without evidence.")
     if one.base != state.tip:
         raise Unlawful(f"{one.id} was not built on the tip, so it cannot join it.")
-    one.kept = True
+    one.kept, one.provisional = True, provisional
     state.stack.append(one.id)
     state.tip = one.commit
 
@@ -47,14 +54,14 @@ def _undo(state: StudyState, one: CandidateState) -> None:
         check_step(state.candidates[name].state, State.REVERTED, Actor.JUDGE)
     for name in state.stack[at:]:
         state.candidates[name].state = State.REVERTED
-        state.candidates[name].kept = False
+        state.candidates[name].kept = state.candidates[name].provisional = False
     del state.stack[at:]
     state.tip = state.candidates[state.stack[-1]].commit if state.stack else state.incumbent
 
 
 def _inconclusive(state: StudyState, one: CandidateState, data: Data) -> None:
     if one.kept:  # a certification that does not decide leaves tip and incumbent where they are
-        state.attempts += 1
+        _count_attempt(state, certified=False)
         return
     check_step(one.state, State.INCONCLUSIVE, Actor.JUDGE)
     one.state = State.INCONCLUSIVE
@@ -67,6 +74,9 @@ def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
         raise Unlawful(f"{one.id} cannot be certified without an audit and evidence.")
     if not (isinstance(data["gain_low"], float) and data["gain_low"] > 0):
         raise Unlawful(f"{one.id} cannot be certified: the gain's interval does not lie above 0.")
+    if state.candidates[one.id].provisional:
+        raise Unlawful(f"{one.id} is kept only until fresh seeds have spoken, so it cannot be certified.")
+    _at_a_look(state, one, data)
     broken = [found["name"] for found in data["guardrails"] if not found["worse_by"] <= found["margin"]]
     if broken:
         raise Unlawful(f"{one.id} cannot be certified: {', '.join(broken)} got worse than its margin.")
@@ -75,7 +85,8 @@ def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
         check_step(state.candidates[name].state, State.ACCEPTED, Actor.JUDGE)
     for name in state.stack:
         state.candidates[name].state = State.ACCEPTED
-    state.attempts += 1
+    _count_attempt(state, certified=True)
+    state.certified.append(one.id)
     state.stack.clear()
     state.incumbents.append(state.incumbent)
     state.incumbent = state.tip
@@ -101,7 +112,26 @@ def _refute(state: StudyState, one: CandidateState, data: Data) -> None:
     if one.id not in state.stack:
         raise Unlawful(f"{one.id} is not part of the tip, so there is nothing to refute.")
     _undo(state, state.candidates[state.stack[0]])
+    _count_attempt(state, certified=False)
+
+
+def _count_attempt(state: StudyState, *, certified: bool) -> None:
     state.attempts += 1
+    state.attempts_certified.append(certified)
+
+
+def _at_a_look(state: StudyState, one: CandidateState, data: Data) -> None:
+    """Refuse a claim at another number of fresh seeds than one at which the frozen plan looks."""
+    if state.calibration is None:
+        return
+    looks = set(state.calibration["plan"]["looks"])
+    looks |= {max(PAIRED_LOOK, seeds) for seeds in looks}
+    arms = [sum(state.runs[name].candidate == one.id for name in data["evidence"])]
+    arms.append(len(data["evidence"]) - arms[0])
+    if arms[0] != arms[1] or arms[0] not in looks:
+        raise Unlawful(
+            f"{one.id} cannot be certified on {arms[0]} seeds against {arms[1]}: the frozen plan does not look there."
+        )
 
 
 def _revert_incumbent(state: StudyState, one: CandidateState) -> None:

@@ -82,3 +82,10 @@ class MachineCases:
     def test_time_does_not_go_back(self, machine: Machine, folder: str) -> None:
         """The monotonic clock only rises."""
         assert machine.monotonic() <= machine.monotonic()
+
+    def test_sleeping_takes_running_time_and_is_no_standstill(self, machine: Machine, folder: str) -> None:
+        """Whoever sleeps on purpose has not stood still."""
+        before = machine.running()
+        machine.sleep(0.05)
+        assert 0.04 < machine.running() - before < 30
+        assert machine.stood_still() == 0

@@ -67,6 +67,7 @@ class SimulatedMachine:
     def __init__(self, *, seed: int = 0, fault: Crash | Failure | None = None) -> None:
         self.operations = 0
         self.clock = 1_800_000_000.0
+        self.still = 0.0
         self._fault = fault
         self._random = random.Random(seed)
         self._names: dict[str, _File] = {}
@@ -86,6 +87,18 @@ class SimulatedMachine:
     def monotonic(self) -> float:
         """See the port."""
         return self.clock
+
+    def running(self) -> float:
+        """See the port; a test says by `still` how much of the time that has passed was none."""
+        return self.clock - self.still
+
+    def stood_still(self) -> float:
+        """See the port."""
+        return self.still
+
+    def sleep(self, seconds: float) -> None:
+        """See the port; sets the clock forward, and takes no time."""
+        self.clock += seconds
 
     # Disk
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overnight.guest import steps
+from overnight.guest.box2d import spare_pygame
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -229,6 +230,7 @@ def _in_gymnasium(spec: Spec, count: int) -> Any:  # noqa: ANN401
         options["max_episode_steps"] = spec.max_episode_steps
 
     def one() -> gymnasium.Env[Any, Any]:
+        spare_pygame()
         made = gymnasium.make(spec.id, disable_env_checker=True, **options)
         # What is not one block of numbers is flattened as the referee flattens it: one-hot, then end to end.
         plain = isinstance(made.observation_space, gymnasium.spaces.Box)

@@ -14,7 +14,6 @@ has 512; every step of every environment counts, resets too. With a budget of st
 the same machine gives the same weights, bit for bit, also where it was killed and went on (`course.py`).
 """
 
-import os
 import sys
 import time
 from collections import namedtuple
@@ -25,15 +24,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from overnight.guest.train import Order, Training, limit_threads, load
+from overnight.guest.train import Order, Training
+from overnight.rl.command import begin
 
-TRAINING = Training(load()) if __name__ == "__main__" else None
-if TRAINING is not None:
-    limit_threads(TRAINING.order.cores)
-    if TRAINING.order.device == "cpu":
-        os.environ["JAX_PLATFORMS"] = "cpu"
+TRAINING = begin(__file__) if __name__ == "__main__" else None
 
-import jax  # noqa: E402 - the limits above are read by these imports
+import jax  # noqa: E402 - the number of threads, which `begin` sets, is read by these imports
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -43,11 +39,11 @@ from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
 from overnight.rl.moments import CLIP, Moments  # noqa: E402
 from overnight.rl.networks import JAX, NUMPY, Activation, Array, borders, drawer, mlp  # noqa: E402
-from overnight.rl.settings import settings  # noqa: E402
+from overnight.rl.settings import Neutral, settings  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameters:
+class Parameters(Neutral):
     """What a proposer may change; `ppo.space.json` says the same, as data."""
 
     learning_rate: float = 0.00025
@@ -68,6 +64,8 @@ class Parameters:
     """Balance of bias and variance in the advantage estimate."""
     clip_range: float = 0.2
     """How far one update may move the policy's probabilities."""
+    target_kl: float = 0.0
+    """Divergence from the policy that acted to which the step size is steered; 0 steers nothing."""
     clip_value_loss: bool = True
     """Whether the value update is clipped like the policy's."""
     normalize_advantage: bool = True
@@ -148,7 +146,8 @@ def initial(rng: np.random.Generator, sizes: Sizes, log_std: float) -> Array:
 Rollout = namedtuple("Rollout", "observations actions rewards terminated ended counted")
 """`[T+1, N, D]` observations, then `[T, N]`: `ended` is terminated or truncated, `counted` is not a reset."""
 Sample = namedtuple("Sample", "observation action log_prob advantage target value counted")
-Learner = namedtuple("Learner", "weights first_moment second_moment count")
+Learner = namedtuple("Learner", "weights first_moment second_moment count pace", defaults=(np.float32(1),))
+"""The network, Adam's moments and steps, and by how much the step size was steered."""
 Dials = dict[str, Array]  # the numbers and switches of `Parameters`, by name
 
 
@@ -222,7 +221,15 @@ def adam(learner: Learner, gradient: Array, learning_rate: Array, max_norm: Arra
     first = 0.9 * learner.first_moment + 0.1 * gradient
     second = 0.999 * learner.second_moment + 0.001 * gradient * gradient
     step = (first / (1 - 0.9**count)) / (jnp.sqrt(second / (1 - 0.999**count)) + 1e-5)
-    return Learner(learner.weights - learning_rate * step, first, second, count), norm
+    return learner._replace(
+        weights=learner.weights - learning_rate * step, first_moment=first, second_moment=second, count=count
+    ), norm
+
+
+def steer(pace: Array, kl: Array, target: Array) -> Array:
+    """Slow down where the policy has moved twice too far, speed up where it has not moved half as far as it may."""
+    turn = jnp.where(kl > 2 * target, 1 / 1.5, jnp.where((kl > 0) & (kl < target / 2), 1.5, 1.0))
+    return jnp.where(target > 0, jnp.clip(pace * turn, 0.1, 10.0), 1.0)
 
 
 @partial(jax.jit, static_argnames=("sizes", "activation"))
@@ -245,7 +252,8 @@ def update(
     def minibatch(learner: Learner, chosen: Array) -> tuple[Learner, Array]:
         batch = Sample(*(part[chosen] for part in samples))
         gradient, parts = jax.grad(loss, has_aux=True)(learner.weights, batch, dials, sizes, activation)
-        learner, norm = adam(learner, gradient, dials["learning_rate"], dials["max_grad_norm"])
+        learner = learner._replace(pace=steer(learner.pace, parts[3], dials["target_kl"]))
+        learner, norm = adam(learner, gradient, dials["learning_rate"] * learner.pace, dials["max_grad_norm"])
         return learner, jnp.stack([*parts, norm])
 
     learner, metrics = jax.lax.scan(minibatch, learner, shuffles.reshape(-1, shuffles.shape[2]))
@@ -373,7 +381,9 @@ def train(training: Training) -> None:
             break  # SIGTERM, or the end of the time
         state.steps += batch
         watch.environment += state.sampler.env_seconds
-        dials["learning_rate"] = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
+        left = 1 - share if p.anneal_learning_rate else 1.0
+        dials["learning_rate"] = np.float32(p.learning_rate * left)
+        dials["target_kl"] = np.float32(p.target_kl * left**2)  # divergence grows with the square of the step
         with watch.learning():
             shuffles = minibatches(state.for_updates, batch, parts, p.update_epochs)
             state.learner, metrics = update(state.learner, rollout, shuffles, dials, state.sizes, p.activation)

@@ -15,7 +15,6 @@ A lap that would exceed the budget is not started. With a budget of steps, the s
 machine gives the same weights, bit for bit, also where it was killed and went on (`course.py`).
 """
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -23,15 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from overnight.guest.train import Order, Training, limit_threads, load
+from overnight.guest.train import Order, Training
+from overnight.rl.command import begin
 
-TRAINING = Training(load()) if __name__ == "__main__" else None
-if TRAINING is not None:
-    limit_threads(TRAINING.order.cores)
-    if TRAINING.order.device == "cpu":
-        os.environ["JAX_PLATFORMS"] = "cpu"
+TRAINING = begin(__file__) if __name__ == "__main__" else None
 
-import jax  # noqa: E402 - the limits above are read by these imports
+import jax  # noqa: E402 - the number of threads, which `begin` sets, is read by these imports
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import optax  # type: ignore[import-untyped]  # noqa: E402
@@ -42,11 +38,11 @@ from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
 from overnight.rl.networks import JAX, NUMPY, Array, Layers, mlp, uniform_layers  # noqa: E402
 from overnight.rl.replay import Player, Replay, Transitions, rounds_of  # noqa: E402
-from overnight.rl.settings import settings  # noqa: E402
+from overnight.rl.settings import Neutral, settings  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameters:
+class Parameters(Neutral):
     """What a proposer may change; `sac.space.json` says the same, as data."""
 
     learning_rate: float = 0.0003
