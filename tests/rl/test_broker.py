@@ -5,7 +5,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,9 +50,26 @@ def served(env: str, count: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
             os.close(fd)
 
 
-@pytest.mark.parametrize(
-    "env", ["CartPole-v1", "Pendulum-v1", "MountainCarContinuous-v0", "FrozenLake-v1", "Blackjack-v1"]
-)
+class Pick(gymnasium.Env[Any, Any]):
+    """Two lists to choose from, the second of which begins at 1; what was chosen is seen, after a number of its own."""
+
+    observation_space = gymnasium.spaces.Box(-9, 9, (3,), np.float64)
+    action_space = gymnasium.spaces.MultiDiscrete([2, 3], start=[0, 1])
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        return np.array([self.np_random.uniform(), 0, 0]), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        return np.array([self.np_random.uniform(), *action]), float(action[1]), bool(action[0]), False, {}
+
+
+gymnasium.register("overnight-tests/Lists-v0", lambda **_: Pick(), max_episode_steps=20)
+ENVS = ("CartPole-v1", "Pendulum-v1", "MountainCarContinuous-v0", "overnight-tests/Lists-v0")
+
+
+@pytest.mark.parametrize("env", ENVS)
 def test_asking_a_broker_is_the_same_as_stepping(env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds, spec, rng = [3, 4, 5], order(env).env, np.random.default_rng(0)
     plain = batched.make(spec, seeds, threads=1)
@@ -65,7 +84,8 @@ def test_asking_a_broker_is_the_same_as_stepping(env: str, tmp_path: Path, monke
             assert np.array_equal(metered.reset(), plain.reset())
             for _ in range(60):
                 size = (3, *plain.no_action.shape)
-                actions = rng.integers(plain.choices[0], size=size) if plain.discrete else rng.normal(size=size)
+                most = plain.choices[0] if len(plain.choices) == 1 else plain.choices
+                actions = rng.integers(most, size=size) if plain.discrete else rng.normal(size=size)
                 for one, other in zip(metered.step(actions), plain.step(actions), strict=True):
                     assert one.dtype == other.dtype
                     assert np.array_equal(one, other)

@@ -64,14 +64,15 @@ def test_a_run_that_is_not_metered_has_no_count(tmp_path: Path) -> None:
     assert run(tmp_path / "run", POLICY + "assert 'OVERNIGHT_BROKER' not in os.environ").env_steps is None
 
 
+@pytest.mark.timeout(600)
 def test_a_metered_training_is_the_same_to_the_last_bit_and_is_counted_in_full(tmp_path: Path) -> None:
     pytest.importorskip("envpool")
     returns, ends = [], []
     for metered in (False, True):
         folder = tmp_path / str(metered)
         steps = RunBudget(unit="env_steps", amount=1100)
-        begin(folder, TRAIN, wall=120, silence=120, disk=10**9, params=PARAMS, budget=steps, metered=metered)
-        ends.append(wait(folder, 120))
+        begin(folder, TRAIN, wall=240, silence=240, disk=10**9, params=PARAMS, budget=steps, metered=metered)
+        ends.append(wait(folder, 240))
         assert ends[-1].outcome is Outcome.COMPLETED, (folder / "log").read_text()[-2000:]
         env = EnvSpec(backend="gymnasium", id="CartPole-v1")
         returns.append(measure(MACHINE, env, folder, range(10)).episodes)

@@ -154,8 +154,9 @@ def test_a_trainer_that_is_asked_to_finish_still_hears_it(tmp_path: Path, tier: 
     polite = (
         "import signal, sys, time\ndef finish(*_):\n    print('finished'); sys.exit(0)\nsignal.signal(15, finish)\n"
     )
-    ended = run(tmp_path, polite + "time.sleep(600)", wall=1, tier=tier)
-    assert ended.outcome is Outcome.OVER_BUDGET and ended.wall_seconds < 5.5
+    ended = run(tmp_path, polite + "time.sleep(600)", wall=4, tier=tier)
+    assert ended.outcome is Outcome.OVER_BUDGET
+    assert ended.exit_status == 0, "it ended by itself, and was not killed"
     assert "finished" in (tmp_path / "log").read_text()
 
 
