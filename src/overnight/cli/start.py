@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -83,7 +83,6 @@ def start(
     `overnight start --detach --until 07:00`
     """
     from overnight.contract.draft import Stated
-    from overnight.sitting import moment
 
     if target is not None and (folder / target).is_dir():
         folder = folder / target
@@ -98,6 +97,24 @@ def start(
             recipe=recipe,
         )
         _draft(folder, stated, yes=yes)
+    _start(Wish(folder, until, awake=awake, yes=yes, detach=detach), as_json=as_json)
+
+
+class Wish(NamedTuple):
+    """How a night is to be run."""
+
+    folder: Path
+    until: str | None
+    awake: bool
+    yes: bool
+    detach: bool
+
+
+def _start(wish: Wish, *, as_json: bool) -> None:
+    """One night of the active study, here or in the background; none where one is running."""
+    from overnight.sitting import moment
+
+    folder, until, awake, yes, detach = wish
     machine, at = active(folder)
     when = moment(until, machine.now()) if until is not None else None
     if _is_running(machine, at, as_json=as_json):

@@ -19,13 +19,12 @@ from overnight.errors import LedgerDamaged, UserError
 from overnight.records.approval import Strength
 from overnight.records.codec import decode, encode
 from overnight.records.contract import Clause
-from overnight.records.decision import LoopDecision
 from overnight.records.entry import PAYLOADS, Kind, Payload
 from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
+from overnight.study import sittings
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
-from overnight.study.sittings import check_one_rung, fold_handoff, fold_promotion, fold_standstill, go_on
 from overnight.study.state import (
     CandidateState,
     Data,
@@ -160,7 +159,7 @@ def _entered(state: StudyState, data: Data, actor: str) -> None:
                 one.validated_under = now
     state.entered, state.entered_terms = now, bound
     state.refused = []
-    go_on(state)
+    sittings.go_on(state)
 
 
 def _rebind_baseline(state: StudyState, now: str) -> None:
@@ -203,7 +202,7 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
     plant = data.get("plant")
     if plant is not None and actor != Actor.ENGINE:
         raise Unlawful(f"Only the engine plants candidates, but the {actor} drafted {name} as a {plant}.")
-    go_on(state)
+    sittings.go_on(state)
     state.candidates[name] = CandidateState(
         id=name,
         drafted_at=state.ledger_bytes,
@@ -284,7 +283,7 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         rung=int(data.get("rung", 0)),
     )
     one.runs.append(run)
-    go_on(state)
+    sittings.go_on(state)
     if not settled:
         one.state = State.LAUNCHED
     is_idea = not (one.kept or one.plant or one.id == state.baseline)
@@ -362,7 +361,7 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     one = candidate_of(state, data)
     check_evidence(state, data["evidence"])
-    check_one_rung(state, data["evidence"])
+    sittings.check_one_rung(state, data["evidence"])
     check_comparable(state, data["evidence"])
     because = text(data["because"])
     gain = None if data["gain"] is None else float(data["gain"])
@@ -373,17 +372,6 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     state.decided_on_rung += one.id != state.baseline and not one.racing
     kind: Literal["attempted", "decided"] = "attempted" if state.attempts > attempts else "decided"
     state.moments.append(Moment(kind, one.id, str(data["verdict"]), state.tip, state.incumbent))
-
-
-def _turned(state: StudyState, data: Data, actor: str) -> None:
-    only(actor, Actor.ENGINE)
-    LoopDecision(data["loop"])
-    text(data["because"])
-
-
-def _noted(state: StudyState, data: Data, actor: str) -> None:
-    Actor(actor)
-    text(data["says"])
 
 
 _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
@@ -400,9 +388,9 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "measured": _measured,
     "verified": _verified,
     "decided": _decided,
-    "promoted": fold_promotion,
-    "stood_still": fold_standstill,
-    "handed_off": fold_handoff,
-    "turned": _turned,
-    "noted": _noted,
+    "promoted": sittings.fold_promotion,
+    "stood_still": sittings.fold_standstill,
+    "handed_off": sittings.fold_handoff,
+    "turned": sittings.fold_turn,
+    "noted": sittings.fold_note,
 }

@@ -2,6 +2,7 @@
 
 from math import isfinite
 
+from overnight.records.decision import LoopDecision
 from overnight.records.lifecycle import Actor
 from overnight.study.state import Data, StudyState, Unlawful, candidate_of, check_evidence, only, text
 
@@ -44,6 +45,19 @@ def fold_handoff(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.ENGINE)
     because, command = text(data["because"]), text(data["next"])
     state.handed_off, state.leads_on = because, command
+
+
+def fold_turn(state: StudyState, data: Data, actor: str) -> None:
+    """The loop turned: what it does where no verdict says it."""
+    only(actor, Actor.ENGINE)
+    LoopDecision(data["loop"])
+    text(data["because"])
+
+
+def fold_note(state: StudyState, data: Data, actor: str) -> None:
+    """Something worth remembering that changes no state."""
+    Actor(actor)
+    text(data["says"])
 
 
 def go_on(state: StudyState) -> None:
