@@ -34,6 +34,8 @@ class World:
 
     now: float = 1_900_000_000.0
     still: float = 0.0
+    quota_until: float = 0.0
+    """Until when the proposer's quota is used up; 0 before it ever was."""
     asked: list[str] = field(default_factory=list)
     """What the proposer did each time, in a word."""
     gaps: list[tuple[float, float]] = field(default_factory=list)

@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rl": {"guest"},
     "adapters": NOUNS | {"ports", "sandbox"},
     "isolation": NOUNS | {"sandbox"},
+    "scaffold": NOUNS | {"ports", "study", "candidate", "report"},
     "begin": NOUNS | {"__init__", "ports", "study", "isolation"} | STAGES,
     "signatures": NOUNS | {"study"},
     "approvals": NOUNS | {"ports", "study", "contract", "signatures"},
@@ -94,7 +95,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation", "intake", "desk"}
     | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack"}
     | MORNING
-    | TONIGHT,
+    | TONIGHT
+    | {"scaffold"},
     "taken": set(),
     "testing": NOUNS | {"ports"},
 }

@@ -703,13 +703,13 @@ def test_of_several_unlawful_entries_the_first_is_named() -> None:
 
 
 def test_an_entry_of_an_unknown_kind_is_unlawful() -> None:
-    with pytest.raises(Unlawful, match="kind 'promoted' are unknown to this version"):
-        apply(begun().state, {"kind": "promoted", "actor": "engine", "data": {}})
+    with pytest.raises(Unlawful, match="kind 'knighted' are unknown to this version"):
+        apply(begun().state, {"kind": "knighted", "actor": "engine", "data": {}})
 
 
 def test_an_entry_of_an_unknown_kind_has_no_record() -> None:
-    with pytest.raises(LedgerDamaged, match="entry 7 is of the unknown kind 'promoted'"):
-        decode_entry({"seq": 7, "kind": "promoted", "data": {}}, where="ledger")
+    with pytest.raises(LedgerDamaged, match="entry 7 is of the unknown kind 'knighted'"):
+        decode_entry({"seq": 7, "kind": "knighted", "data": {}}, where="ledger")
 
 
 @pytest.mark.parametrize(

@@ -22,19 +22,10 @@ from overnight.records.contract import Clause
 from overnight.records.entry import PAYLOADS, Kind, Payload
 from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
+from overnight.study import sittings
 from overnight.study.asks import fold_answered, fold_asked
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
-from overnight.study.sittings import (
-    check_one_rung,
-    fold_handoff,
-    fold_note,
-    fold_promotion,
-    fold_standstill,
-    fold_turn,
-    fold_verification,
-    go_on,
-)
 from overnight.study.state import (
     CandidateState,
     Data,
@@ -169,7 +160,7 @@ def _entered(state: StudyState, data: Data, actor: str) -> None:
                 one.validated_under = now
     state.entered, state.entered_terms = now, bound
     state.refused = []
-    go_on(state)
+    sittings.go_on(state)
 
 
 def _rebind_baseline(state: StudyState, now: str) -> None:
@@ -212,7 +203,7 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
     plant = data.get("plant")
     if plant is not None and actor != Actor.ENGINE:
         raise Unlawful(f"Only the engine plants candidates, but the {actor} drafted {name} as a {plant}.")
-    go_on(state)
+    sittings.go_on(state)
     state.candidates[name] = CandidateState(
         id=name,
         drafted_at=state.ledger_bytes,
@@ -296,7 +287,7 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
         rung=int(data.get("rung", 0)),
     )
     one.runs.append(run)
-    go_on(state)
+    sittings.go_on(state)
     if not settled:
         one.state = State.LAUNCHED
     is_idea = not (one.kept or one.plant or one.id == state.baseline)
@@ -363,7 +354,7 @@ def _decided(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.JUDGE)
     one = candidate_of(state, data)
     check_evidence(state, data["evidence"])
-    check_one_rung(state, data["evidence"])
+    sittings.check_one_rung(state, data["evidence"])
     check_comparable(state, data["evidence"])
     because = text(data["because"])
     gain = None if data["gain"] is None else float(data["gain"])
@@ -388,13 +379,13 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "launched": _launched,
     "ended": _ended,
     "measured": _measured,
-    "verified": fold_verification,
+    "verified": sittings.fold_verification,
     "decided": _decided,
     "asked": fold_asked,
     "answered": fold_answered,
-    "promoted": fold_promotion,
-    "stood_still": fold_standstill,
-    "handed_off": fold_handoff,
-    "turned": fold_turn,
-    "noted": fold_note,
+    "promoted": sittings.fold_promotion,
+    "stood_still": sittings.fold_standstill,
+    "handed_off": sittings.fold_handoff,
+    "turned": sittings.fold_turn,
+    "noted": sittings.fold_note,
 }

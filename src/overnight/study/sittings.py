@@ -47,16 +47,22 @@ def fold_handoff(state: StudyState, data: Data, actor: str) -> None:
     state.handed_off, state.leads_on = because, command
 
 
-def go_on(state: StudyState) -> None:
-    """Something was begun after the last handoff, which is then the past."""
-    state.handed_off = state.leads_on = ""
-
-
-def fold_turn(state: StudyState, data: Data, actor: str) -> None:  # noqa: ARG001 - as every fold
-    """What the loop does where no verdict says it."""
+def fold_turn(state: StudyState, data: Data, actor: str) -> None:
+    """The loop turned: what it does where no verdict says it."""
     only(actor, Actor.ENGINE)
     LoopDecision(data["loop"])
     text(data["because"])
+
+
+def fold_note(state: StudyState, data: Data, actor: str) -> None:
+    """Something worth remembering that changes no state."""
+    Actor(actor)
+    text(data["says"])
+
+
+def go_on(state: StudyState) -> None:
+    """Something was begun after the last handoff, which is then the past."""
+    state.handed_off = state.leads_on = ""
 
 
 def fold_verification(state: StudyState, data: Data, actor: str) -> None:
@@ -69,9 +75,3 @@ def fold_verification(state: StudyState, data: Data, actor: str) -> None:
             f"{one.id} is not shown to be improved: that needs a certification, and behaviour that was seen."
         )
     state.verified.append(one.id)
-
-
-def fold_note(_state: StudyState, data: Data, actor: str) -> None:
-    """Something was written down that changes nothing."""
-    Actor(actor)
-    text(data["says"])
