@@ -78,7 +78,7 @@ def test_a_night_ends_by_the_time_of_the_day_it_was_given(scene: Scene) -> None:
     until = time.time() + 1.5
     said = sitting(scene, Idle(), until=until)
     assert said == f"It was to end at {datetime.fromtimestamp(until):%H:%M}."
-    assert time.time() < until + 10
+    assert time.time() < until + 120, "what was running was finished, and no more"
 
 
 @pytest.mark.parametrize(

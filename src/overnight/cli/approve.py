@@ -65,7 +65,7 @@ def approve(
         )
         return
     state = read_state(machine, at)
-    clauses, left = _askable(_clauses(names), state, named=bool(names))
+    clauses, left = _askable(_clauses(names), reading, state, named=bool(names))
     _check_sound(at, reading, _clauses(names))
     who = word_for(reading, _page(at, reading, state, clauses), how)
     with Study.open(machine, at, doing="overnight approve") as study:
@@ -101,11 +101,15 @@ def _page(at: "StudyFolder", reading: "Reading", state: "StudyState", clauses: l
 _LATER = "The eighth clause, `experiments`, is asked when the baseline is calibrated: `overnight start` does both."
 
 
-def _askable(clauses: list["Clause"], state: "StudyState", *, named: bool) -> tuple[list["Clause"], list[str]]:
+def _askable(
+    clauses: list["Clause"], reading: "Reading", state: "StudyState", *, named: bool
+) -> tuple[list["Clause"], list[str]]:
     """The clauses that are asked now, and those that wait for the calibration."""
-    from overnight.records.contract import Clause
+    from overnight.records.contract import Clause, Evaluation
 
-    waits = not named and state.calibration is None and Clause.EXPERIMENTS not in state.approvals
+    how = reading.clauses.get(Clause.EVALUATION)
+    calibrates = not (isinstance(how, Evaluation) and how.policy == "greedy")  # that rule has nothing to calibrate
+    waits = calibrates and not named and state.calibration is None and Clause.EXPERIMENTS not in state.approvals
     if not waits:
         return clauses, []
     return [clause for clause in clauses if clause is not Clause.EXPERIMENTS], [str(Clause.EXPERIMENTS)]
@@ -131,7 +135,7 @@ def approve_unattended(machine: "Machine", at: "StudyFolder", names: list[str] |
     reading = read_terms(machine, at)
     strength = _unattended(reading)
     with Study.open(machine, at, doing="overnight approve") as study:
-        clauses, _ = _askable(_clauses(names), study.state, named=bool(names))
+        clauses, _ = _askable(_clauses(names), reading, study.state, named=bool(names))
         given = approve_clauses(study, reading, clauses, Who(login(), strength))
     return [str(one.clause) for one in given]
 
