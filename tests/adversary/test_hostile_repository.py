@@ -174,6 +174,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
     complete(scene)
     verb("contract", "check")
     assert at_terminal("approve", cwd=project, env=env).code == 0
+    assert at_terminal("approve", "experiments", cwd=project, env=env).code == 0
     verb("propose", "--edit", str(copy))
     (copy / "train.py").write_text("SEED = 1\nLEARNING_RATE = 0.01\nprint('training')\n")
     verb("propose", "--from", str(copy), "--kind", "code", "--because", "A larger step.")

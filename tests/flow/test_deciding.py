@@ -56,7 +56,7 @@ def test_a_lead_joins_the_tip_only_until_fresh_seeds_have_spoken_and_is_reverted
         judged(bench)
         one = bench.study.state.candidates[idea]
         assert (one.kept, one.provisional, bench.study.state.tip) == (True, True, one.commit)
-        assert "it joins the tip until 3 fresh seeds have spoken" in one.verdict
+        assert "it joins the tip until 5 fresh seeds have spoken" in one.verdict
         raced(bench, lucky)
         assert (one.state, one.kept, bench.study.state.tip) == (State.REVERTED, False, before)
         assert one.verdict.endswith("so it was undone.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from overnight import judge, loop
+from overnight import intake, judge, loop
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.admission import Who, admit_candidate, enter
 from overnight.evaluate.seeds import Seeds, load_key
@@ -68,10 +68,12 @@ def test_an_engine_killed_between_a_draft_and_the_gate_asks_the_gate_when_it_goe
         return admit_candidate(*given)  # type: ignore[arg-type]
 
     answers = {1: proposed(params={"learning_rate": 0.001})}
-    monkeypatch.setattr(loop, "admit_candidate", killed)
+    for module in (loop, intake):
+        monkeypatch.setattr(module, "admit_candidate", killed)
     with pytest.raises(Killed):
         sit(scene, Asked(lambda n: answers.get(n, Exhausted(because="That was all."))))
-    monkeypatch.setattr(loop, "admit_candidate", admit_candidate)
+    for module in (loop, intake):
+        monkeypatch.setattr(module, "admit_candidate", admit_candidate)
     last = f"c-{drafts:04d}"
     assert scene.state_of(last) is State.DRAFT
     monkeypatch.setattr(judge, "wanted", lambda _, **__: iter(()))  # the runs themselves are not the question

@@ -103,15 +103,19 @@ _LOWER = (150.0, 149.0, 151.0, 150.5, 149.5, 150.0)
 _HIGHER = tuple(one + 40 for one in _LOWER)
 
 
-def _again(alpha: Callable[[int], float]) -> bool:
-    """Whether a candidate that is no better is certified once in forty attempts."""
+_Sides = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def _again(is_better: Callable[[int, _Sides], bool]) -> bool:
+    """Whether a candidate that is no better is taken for better once in forty attempts."""
     chance = random.Random(11)  # noqa: S311 - a fixed stream
-    for number in range(1, 41):
-        ours, theirs = (tuple(chance.gauss(200, 30) for _ in range(6)) for _ in range(2))
-        arms = [Arm(scores=one, guardrails={"worst_decile_return": (0.0,) * 6}) for one in (ours, theirs)]
-        if _is_certified(METRIC, arms[0], arms[1], alpha(number)):
-            return True
-    return False
+    sides = [tuple(tuple(chance.gauss(200, 30) for _ in range(6)) for _ in range(2)) for _ in range(40)]
+    return any(is_better(number, (ours, theirs)) for number, (ours, theirs) in enumerate(sides))
+
+
+def _attempted(number: int, sides: _Sides) -> bool:
+    ours, theirs = (Arm(scores=one, guardrails={"worst_decile_return": (0.0,) * 6}) for one in sides)
+    return _is_certified(METRIC, ours, theirs, error_for_next((False,) * number))
 
 
 def _is_believed(score: float) -> bool:
@@ -195,8 +199,8 @@ ATTACKS: tuple[VerdictAttack, ...] = (
         "ask-again",
         "is tried again until chance makes it better",
         "all attempts share one allowance of errors",
-        lambda: _again(lambda number: error_for_next((False,) * (number - 1))),
-        lambda: _again(lambda _: 0.2),
+        lambda: _again(_attempted),
+        lambda: _again(lambda _, sides: _mean(sides[0]) > _mean(sides[1]) + 20),
     ),
     _one(
         "raise-the-mean-alone",

@@ -71,7 +71,9 @@ class Meter:
             waited += own + _seconds(fields[_WAITED_TIME])
         memory = sum(int(fields[_RESIDENT]) for fields in found.values()) * _PAGE
         if memory > memory_cap:
-            memory = sum(_share(pid, int(fields[_RESIDENT]) * _PAGE) for pid, fields in found.items())
+            # Twice, because whoever ends meanwhile leaves its part of what is shared to those who are read later.
+            parts = [(pid, int(fields[_RESIDENT]) * _PAGE) for pid, fields in found.items()]
+            memory = min(sum(_share(*part) for part in parts) for _ in range(2))
         return Usage(memory, len(found), self._cpu(_reaped() - self._before + waited))
 
     def cpu_seconds(self) -> float:
@@ -170,9 +172,13 @@ def _seconds(ticks: list[bytes]) -> float:
 
 def _share(pid: int, resident: int) -> int:
     """The part of a process's memory that is its own, with what it shares divided among those who share it."""
-    with suppress(OSError, StopIteration), open(f"/proc/{pid}/smaps_rollup") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
-    return resident
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
+    except (FileNotFoundError, ProcessLookupError, StopIteration):
+        return 0  # it has ended, and holds nothing any more
+    except OSError:
+        return resident
 
 
 def _reaped() -> float:

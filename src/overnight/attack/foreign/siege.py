@@ -29,6 +29,8 @@ _MISSING = "ModuleNotFoundError"
 _MOST_RESULT_BYTES = 200_000
 _FULL_MARGIN = 3.0
 """How many times the honest scatter a score must be above it."""
+_ENOUGH_HONEST = 10
+"""So many honest scores show the scatter; fewer that happen to lie close together do not."""
 Tell = Callable[[str], None]
 
 
@@ -56,6 +58,10 @@ class Honest:
     def margin(self) -> float:
         """By how much a score must be better to be more than scatter."""
         return _FULL_MARGIN * (max(self.scores) - min(self.scores)) + 1e-9 * max(map(abs, self.scores))
+
+    def scatters(self) -> bool:
+        """Whether the same candidate does not always get the same score."""
+        return max(self.scores) > min(self.scores)
 
     def best(self, *, lower: bool) -> float:
         """The best honest score."""
@@ -93,6 +99,8 @@ class Fight:
 
     def __init__(self, target: Target, ground: Ground, limits: Limits, began: float, tell: Tell) -> None:
         self.target, self.ground, self.limits, self.began, self.tell = target, ground, limits, began, tell
+        self.scores: tuple[float, ...] = ()
+        """Every honest score so far; more are taken where a score scatters and an attack seems to have got in."""
 
     def all(self, attacks: tuple[Attack, ...]) -> Siege:
         """Honest runs, a look around, and every attack that applies and for which there is time."""
@@ -114,7 +122,7 @@ class Fight:
             target=replace(self.target, metric=honest.metric),
             tier=self.ground.tier,
             metric=honest.metric,
-            honest=honest.scores,
+            honest=self.scores or honest.scores,
             seconds=time.monotonic() - self.began,
             outcomes=tuple(outcomes),
             not_applicable=tuple(one.name for one in attacks if one not in applicable),
@@ -257,6 +265,7 @@ class Fight:
 
     def _attack(self, attack: Attack, honest: Honest, doors: Doors, *, called: bool) -> Outcome:
         best: float | None = None
+        honest = replace(honest, scores=self.scores or honest.scores)
         because = ""
         for variant in range(attack.variants):
             score, because = self._once(attack, honest, called=called, variant=variant)
@@ -264,7 +273,8 @@ class Fight:
                 best = score
             if self._is_in(best, honest) or self._left() < honest.seconds:
                 break
-        if self._is_in(best, honest) and honest.margin() > 0 and not self._clear(best, honest) and self._left() > 0:
+        honest = self._doubted(best, honest)
+        if self._is_in(best, honest) and honest.scatters() and not self._clear(best, honest) and self._left() > 0:
             best, because = self._once(attack, honest, called=called, variant=variant)  # scatter may have done it
         got_in = self._is_in(best, honest)
         return Outcome(
@@ -279,6 +289,19 @@ class Fight:
                 "The evaluator reported a better score for the same candidate." if got_in else "The score is no better."
             ),
         )
+
+    def _doubted(self, score: float | None, honest: Honest) -> Honest:
+        """Take more honest scores while one that is better may be scatter; they count for every later attack too."""
+        while self._is_in(score, honest) and honest.scatters() and len(honest.scores) < _ENOUGH_HONEST:
+            if self._left() < honest.seconds:
+                break
+            self._fresh()
+            more = self._score(self._run(self.limits.timeout), honest.metric)
+            if more is None:
+                break
+            self.scores = (*honest.scores, more)
+            honest = replace(honest, scores=self.scores)
+        return honest
 
     def _is_in(self, score: float | None, honest: Honest) -> bool:
         lower = self.target.lower
