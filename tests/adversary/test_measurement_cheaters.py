@@ -30,7 +30,7 @@ from scenes import Scene
 
 GOOD = "(3 * obs[:, 2] + obs[:, 3] > 0).astype(int)"
 WEAK = "np.zeros(len(obs), int)"
-FICKLE = "np.full(len(obs), os.urandom(1)[0] % 2)"
+FICKLE = f"np.abs(int(os.urandom(1)[0] < 90) - {GOOD})"  # so that two episodes hardly ever last equally long
 CARTPOLE = EnvSpec(backend="gymnasium", id="CartPole-v1")
 
 

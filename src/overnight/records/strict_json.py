@@ -11,6 +11,7 @@ from math import isfinite
 from typing import NoReturn
 
 from overnight.errors import UserError
+from overnight.records.text import BLANK
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
@@ -62,7 +63,7 @@ def pretty(data: object) -> bytes:
 
 def _seen(found: re.Match[str]) -> str:
     char = found[0]
-    return char if char.isprintable() else json.dumps(char)[1:-1]
+    return char if char.isprintable() and not BLANK.match(char) else json.dumps(char)[1:-1]
 
 
 def check_depth(text: str) -> None:

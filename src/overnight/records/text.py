@@ -21,7 +21,7 @@ _PILE = 3
 _ANSI = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|\x9b[0-?]*[ -/]*[@-~]"
 )
-_BLANK = re.compile(
+BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U0001bca0-\U0001bca3\U000e0000-\U000e0fff]"
 )
 """Characters that count as printable and show nothing: a place to hide words from a person but not from an agent."""
@@ -49,7 +49,7 @@ def _shown(text: str, mark: str, keep: str) -> list[str]:
         shown = char
         if char not in keep and char.isspace():
             shown = " "
-        elif char not in keep and (not char.isprintable() or _BLANK.match(char)):
+        elif char not in keep and (not char.isprintable() or BLANK.match(char)):
             shown = mark
         if not shown:
             continue  # what is left out keeps no two piles apart

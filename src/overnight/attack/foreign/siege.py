@@ -31,6 +31,7 @@ _FULL_MARGIN = 3.0
 """How many times the honest scatter a score must be above it."""
 _ENOUGH_HONEST = 10
 """So many honest scores show the scatter; fewer that happen to lie close together do not."""
+_BETTER = "The evaluator reported a better score for the same candidate."
 Tell = Callable[[str], None]
 
 
@@ -284,10 +285,7 @@ class Fight:
             score=best,
             line=doors.line(attack.doors) if got_in else None,
             fix=attack.fix,
-            because=because
-            or (
-                "The evaluator reported a better score for the same candidate." if got_in else "The score is no better."
-            ),
+            because=because or (_BETTER if got_in else "The score is no better."),
         )
 
     def _doubted(self, score: float | None, honest: Honest) -> Honest:
