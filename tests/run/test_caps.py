@@ -31,7 +31,7 @@ def test_memory_is_counted_over_all_children_and_shared_memory_once(tmp_path: Pa
     share = "import os, time\nheld = b'x' * 60_000_000\nfor _ in range(5):\n    if os.fork() == 0:\n"
     share += "        time.sleep(1); os._exit(0)\n"
     assert (
-        run(tmp_path / "one", share + "time.sleep(1.5)\n" + POLICY, memory=200 * MEGABYTE).outcome is Outcome.COMPLETED
+        run(tmp_path / "one", share + "time.sleep(1.5)\n" + POLICY, memory=150 * MEGABYTE).outcome is Outcome.COMPLETED
     )
     each = "import os, time\nfor _ in range(5):\n    if os.fork() == 0:\n        held = b'x' * 60_000_000\n"
     each += "        time.sleep(60)\ntime.sleep(60)"
