@@ -141,8 +141,8 @@ def test_a_cheat_inside_its_own_process_changes_no_score(
 OWN_HEAD = """
 def head():
     caller = sys._getframe()
-    while "frame" not in caller.f_locals: caller = caller.f_back
-    return caller.f_locals["frame"][:12]
+    while "head" not in caller.f_locals: caller = caller.f_back
+    return caller.f_locals["head"]
 def answer(n): return head() + np.ones(n, np.int64).tobytes()
 """
 ACT = (
@@ -162,6 +162,11 @@ BROKEN = {
     ),
     "answers an old question": (
         OWN_HEAD + "old = []\n" + ACT.format("old.append(head()); os.write(4, old[0] + bytes(24)); time.sleep(0.1)"),
+        EARLY,
+    ),
+    "answers as soon as a question is announced": (
+        "def load(folder):\n    os.write(4, b'\\1')\n    while True:\n"
+        "        head = os.read(3, 12)\n        os.write(4, head + bytes(24))\n        os.read(3, 1 << 16)\n",
         EARLY,
     ),
     "answers too little": (OWN_HEAD + ACT.format("os.write(4, head()); time.sleep(9)"), "did not answer within"),

@@ -21,8 +21,8 @@ _ACT = (
 _OWN_FRAME = """
 def head():
     caller = sys._getframe()
-    while "frame" not in caller.f_locals: caller = caller.f_back
-    return caller.f_locals["frame"][:12]
+    while "head" not in caller.f_locals: caller = caller.f_back
+    return caller.f_locals["head"]
 def answer(n): return head() + np.ones(n, np.int64).tobytes()
 """
 _CALLERS = """

@@ -5,6 +5,7 @@ returns is checked before it reaches an environment: the number, the type, the r
 that it is finite.
 """
 
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
@@ -19,6 +20,8 @@ from overnight.records.env import EnvSpec
 Array = NDArray[Any]
 Policy = Callable[[Array, Array], Array]
 MAX_LANES = 64
+AHEAD_SECONDS = 1e-4
+"""How long before a question a policy in another process is told that it comes: as long as it takes to wake up."""
 
 
 class PolicyError(Exception):
@@ -87,14 +90,20 @@ def _wave(
     totals, steps = np.zeros(lanes), np.zeros(lanes, int)
     alive = np.isin(np.arange(lanes), list(seeds))
     reset = np.ones(lanes, bool)
+    announce, ahead = getattr(policy, "announce", lambda: None), 1
     while alive.any():
         actions = checked(policy(observations, reset), actions_of, lanes, clip=spec.clip_actions)
         reset = np.zeros(lanes, bool)
-        for lane in map(int, np.flatnonzero(alive)):
+        playing = np.flatnonzero(alive).tolist()
+        began, announced_at = time.perf_counter(), playing[-min(ahead, len(playing))]
+        for lane in playing:
+            if lane == announced_at:
+                announce()
             observations[lane], reward, terminated, truncated, _ = environments[lane].step(actions[lane])
             totals[lane] += float(reward)
             steps[lane] += 1
             alive[lane] = not (terminated or truncated)
+        ahead = 1 + int(AHEAD_SECONDS * len(playing) / (time.perf_counter() - began))
     if not np.isfinite(totals).all():
         raise PolicyError("An episode under this policy gave a return that is not finite.")
     return [Episode(int(seed), float(totals[lane]), int(steps[lane])) for lane, seed in seeds.items()]

@@ -70,7 +70,7 @@ class PolicyProcess:
         self._answer_bytes = wire.HEAD.size + int(np.prod(self._action_shape)) * self._action_type.itemsize
         self._left = ALL_SECONDS
         self._meter, self._next_look = Meter(), 0.0
-        self._nonces = b""
+        self._nonces = self._head = b""
         self._process, self._questions, self._answers = _start(folders, tier)
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(self._answers, select.POLLIN)
@@ -95,9 +95,13 @@ class PolicyProcess:
         self._send(wire.LENGTH.pack(len(text)) + text, LOAD_SECONDS)
 
     def _wait_until_loaded(self) -> None:
-        left = max(self._load_until - self._now(), 0.0)
-        if self._receive(1, left, "did not load", told=LOAD_SECONDS) != wire.LOADED:
+        if self._receive(1, self._load_until, f"did not load within {LOAD_SECONDS:g} s") != wire.LOADED:
             raise PolicyError("The policy answered before it was asked.")
+
+    def announce(self) -> None:
+        """Send the head of the next question, so that the policy is awake when the rest comes."""
+        if not self._head and self._number:
+            self._ask_next(STEP_SECONDS)
 
     def __call__(self, observations: Array, reset: Array) -> Array:
         """Ask for one batch of actions."""
@@ -105,18 +109,25 @@ class PolicyProcess:
             self._wait_until_loaded()
         if self._readable.poll(0):
             raise PolicyError("The policy answered before it was asked.")
-        self._number += 1
-        head = wire.HEAD.pack(self._number, self._nonce())
-        limit = FIRST_SECONDS if self._number == 1 else STEP_SECONDS
+        limit = STEP_SECONDS if self._number else FIRST_SECONDS
         began = self._now()
-        self._send(b"".join((head, reset.astype(np.uint8).tobytes(), observations.tobytes())), limit)
-        answer = self._receive(self._answer_bytes, limit, "did not answer")
+        if not self._head:
+            self._ask_next(limit)
+        head, self._head = self._head, b""
+        self._look_at(began)
+        self._send(b"".join((reset.astype(np.uint8).tobytes(), observations.tobytes())), limit)
+        answer = self._receive(self._answer_bytes, began + limit, f"did not answer within {limit:g} s")
         self._left -= self._now() - began
         if self._left < 0:
             raise PolicyError(f"The policy took more than {ALL_SECONDS:g} s for its answers.")
         if answer[: wire.HEAD.size] != head:
             raise PolicyError("The policy answered another question than it was asked.")
         return np.frombuffer(answer, self._action_type, offset=wire.HEAD.size).reshape(self._action_shape)
+
+    def _ask_next(self, limit: float) -> None:
+        self._number += 1
+        self._head = wire.HEAD.pack(self._number, self._nonce())
+        self._send(self._head, limit)
 
     def close(self) -> None:
         """End the policy's process and every process that came from it."""
@@ -138,8 +149,8 @@ class PolicyProcess:
         return nonce
 
     def _send(self, data: bytes, limit: float) -> None:
-        """Write one frame; a policy that does not read it cannot hold the referee up."""
-        until, view = self._now() + limit, memoryview(data)
+        """Write a part of a question; a policy that does not read it cannot hold the referee up."""
+        view, until = memoryview(data), 0.0
         while True:
             try:
                 view = view[os.write(self._questions, view) :]
@@ -149,15 +160,15 @@ class PolicyProcess:
                 pass
             if not view:
                 return
+            until = until or self._now() + limit
             if not self._wait(self._writable, until):
                 raise PolicyError(f"The policy did not read its question within {limit:g} s.")
 
-    def _receive(self, size: int, limit: float, what: str, *, told: float | None = None) -> bytes:
-        until = self._now() + limit
+    def _receive(self, size: int, until: float, what: str) -> bytes:
         found = b""
         while len(found) < size:
-            if not self._wait(self._readable, until):
-                raise PolicyError(f"The policy {what} within {told or limit:g} s.")
+            if not wire.comes_soon(self._readable) and not self._wait(self._readable, until):
+                raise PolicyError(f"The policy {what}.")
             data = os.read(self._answers, size - len(found))
             if not data:
                 raise PolicyError("The policy's process ended while it was asked.")
@@ -168,13 +179,17 @@ class PolicyProcess:
         """Wait for one end of a pipe until a moment, and look meanwhile what the policy takes of the machine."""
         while True:
             now = self._now()
-            if now >= self._next_look:
-                self._next_look = now + _LOOK_SECONDS
-                self._check_caps()
+            self._look_at(now)
             if ready.poll(max(min(until - now, _LOOK_SECONDS), 0) * 1000):
                 return True
             if now >= until:
                 return False
+
+    def _look_at(self, now: float) -> None:
+        """Now and then, look what the policy takes of the machine."""
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_SECONDS
+            self._check_caps()
 
     def _check_caps(self) -> None:
         used = self._meter.look(memory_cap=MOST_MEMORY, most=MOST_PROCESSES)

@@ -6,6 +6,7 @@ knows no seed, no reward and no score, and nothing it does here can reach the re
 
 import importlib.util
 import json
+import select
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,15 +42,19 @@ def serve(folder: Path) -> None:
     body = lanes * int(np.prod(shape, dtype=int)) * observation_type.itemsize
     act = load_policy(folder)
     wire.write_all(ACTIONS, wire.LOADED)
+    ready = select.poll()
+    ready.register(OBSERVATIONS, select.POLLIN)
     while True:
         try:
-            frame = wire.read_exactly(OBSERVATIONS, wire.HEAD.size + lanes + body)
+            head = wire.read_exactly(OBSERVATIONS, wire.HEAD.size)
+            wire.comes_soon(ready)
+            frame = wire.read_exactly(OBSERVATIONS, lanes + body)
         except EOFError:
             return
-        mask = np.frombuffer(frame, np.uint8, lanes, wire.HEAD.size).astype(bool)
-        observations = np.frombuffer(frame, observation_type, offset=wire.HEAD.size + lanes).reshape((lanes, *shape))
+        mask = np.frombuffer(frame, np.uint8, lanes).astype(bool)
+        observations = np.frombuffer(frame, observation_type, offset=lanes).reshape((lanes, *shape))
         actions = np.ascontiguousarray(act(observations.copy(), mask), dtype=action_type)
-        wire.write_all(ACTIONS, frame[: wire.HEAD.size] + actions.tobytes())
+        wire.write_all(ACTIONS, head + actions.tobytes())
 
 
 if __name__ == "__main__":
