@@ -64,6 +64,12 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
     trainer = stated.trainer or trainers.DEFAULT
     space = trainers.space(trainer)
     params, source = space.defaults(), space.source
+    if stated.recipe and stated.cold:
+        raise UserError(
+            "--cold",
+            "withholds the recipes of this family, but --recipe takes one as the baseline",
+            hint="leave one of the two out",
+        )
     if stated.recipe:
         found = trainers.need_recipe(trainer, stated.env or "")
         params, source = {**params, **found.params}, f"Overnight's recipe for {found.family}. {found.source}"
@@ -94,6 +100,12 @@ def begin_repository(machine: Machine, place: Place, stated: Stated) -> Begun:
             "--trainer",
             f"names the built-in trainer {stated.trainer!r}, but a repository trains by its own command",
             hint="name an environment instead of the repository, or leave --trainer out",
+        )
+    if stated.cold:
+        raise UserError(
+            "--cold",
+            "withholds known settings of a built-in trainer, but a repository trains by its own command",
+            hint="name an environment instead of the repository, or leave --cold out",
         )
     source = user_commit(machine, project)
     if source is None:

@@ -238,6 +238,7 @@ def view_of(bench: Bench) -> View:
         space=trainers.space(trainer) if trainer is not None else None,
         params=lambda tree: _params(bench, tree),
         proposal=lambda found: _idea(bench, found),
+        starting=trainers.starting_points(trainer, bench.contract) if trainer is not None else (),
     )
     return view(study.state, bench.contract, sources)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from overnight.admission import drafted
 from overnight.claims import claims, completed_runs, incumbent, median_run
+from overnight.contract.trainers import what_search_knows
 from overnight.decide.certify import MEANING
 from overnight.errors import OvernightError
 from overnight.evaluate.measure import measure_reference, record
@@ -110,6 +111,7 @@ class Morning:
             ledger_head=state.head,
             ledger_entries=state.entries,
             error=self._error(),
+            search=what_search_knows(contract),
             behaviour=self._behaviour(),
         )
 

@@ -25,6 +25,9 @@ Trainer = Annotated[
 FromRecipe = Annotated[
     bool, typer.Option("--recipe", help="Take Overnight's recipe for this family of environments as the baseline.")
 ]
+Cold = Annotated[
+    bool, typer.Option("--cold", help="Withhold every recipe and published setting of this family of environments.")
+]
 Agent = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="A coding agent that proposes too: claude, codex, or a command line in quotes."),

@@ -12,6 +12,7 @@ from overnight.cli.options import (
     HERE,
     Agent,
     Candidates,
+    Cold,
     Dir,
     EnvSteps,
     FromRecipe,
@@ -62,6 +63,7 @@ def start(
     ] = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
+    cold: Cold = False,
     agent: Agent = None,
     detach: Detach = False,
     until: Until = None,
@@ -97,6 +99,7 @@ def start(
             plants=plants,
             trainer=trainer,
             recipe=recipe,
+            cold=cold,
             agent=agent,
         )
         _draft(folder, stated, yes=yes)
@@ -304,6 +307,7 @@ def _wake(progress: Progress, trouble: str) -> None:
 
 def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:
     """What the night is about, before it begins."""
+    from overnight.contract.trainers import what_search_knows
     from overnight.isolation import tier_for
 
     budget = contract.budget
@@ -313,6 +317,8 @@ def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:
         f"{budget.stop_unit.replace('_', ' ')} a run, {slots} at a time, {budget.max_wall_hours:g} h{again}."
     )
     yield f"Isolation {tier_for('T1')}. Baseline: {contract.baseline.source}"
+    if says := what_search_knows(contract):
+        yield says
     if contract.baseline.trainer == "built-in" and not _has_envpool():
         yield (
             "EnvPool is not installed, so environments are stepped by Gymnasium, which is slower; "

@@ -41,6 +41,7 @@ class Stated:
     plants: bool = False
     trainer: str | None = None
     recipe: bool = False
+    cold: bool = False
     agent: str | None = None
     policy: str = "certify"
 
@@ -250,5 +251,6 @@ def _experiments(kinds: list[str], proposers: list[str], stated: Stated) -> dict
         "stop": {"max_candidates": most, "plateau_candidates": None, "target_score": None},
         "permissions": {"network": False, "trackers": []},
         "plants": plants,
+        **({"start": "cold"} if stated.cold else {}),
         **agent,
     }

@@ -1,5 +1,6 @@
 """A trainer's declared parameters: data that search and the gate read without importing the trainer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -70,3 +71,17 @@ class Space:
     def defaults(self) -> dict[str, Scalar]:
         """The baseline's parameters."""
         return {one.name: one.default for one in self.parameters}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartingPoint:
+    """A setting that is known to do well somewhere, in a trainer's own parameter names."""
+
+    called: Name
+    """What it is for."""
+    family: Name
+    """The family of environments that it belongs to; a cold night withholds what is known of its own family."""
+    source: Sentence
+    """Where it stands or how it was found, and what could not be carried over."""
+    params: Mapping[str, Scalar]
+    """The setting."""

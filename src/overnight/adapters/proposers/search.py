@@ -1,4 +1,4 @@
-"""Numeric search: published settings first, then Optuna's TPE over the trainer's declared space.
+"""Numeric search: known settings first, then Optuna's TPE over the trainer's declared space.
 
 The Optuna study lives for one question and is rebuilt from the view each time. There is no second store, so
 a resumed night goes on exactly where it stopped, and two processes with the same view propose the same thing.
@@ -7,18 +7,15 @@ a resumed night goes on exactly where it stopped, and two processes with the sam
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from overnight.records import strict_json
 from overnight.records.alike import fingerprint, rounded
-from overnight.records.codec import decode
-from overnight.records.limits import Name, Scalar, Sentence
+from overnight.records.limits import Scalar
 from overnight.records.proposal import Exhausted, Proposal, Tried, View, Wait
-from overnight.records.space import Parameter, Space
+from overnight.records.space import Parameter, Space, StartingPoint
 
 if TYPE_CHECKING:
     import optuna
@@ -29,29 +26,7 @@ MOST_CHANGES = 8
 """How many parameters one drawn idea changes at most. Simulated: a draw of all of them hardly ever beats a good tip."""
 STARTUP = 8
 """How many measured ideas TPE wants before it draws by them and not at random."""
-_POINTS = "starting_points.json"
 _LONGEST_BUNDLE = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartingPoint:
-    """A published setting of a trainer, in the trainer's own parameter names."""
-
-    called: Name
-    """What it was published for."""
-    source: Sentence
-    """Where it stands, and what could not be carried over."""
-    params: Mapping[str, Scalar]
-    """The setting."""
-
-
-@cache
-def starting_points(trainer: str) -> tuple[StartingPoint, ...]:
-    """The published settings of one trainer; none for a trainer that the table does not know."""
-    text = files("overnight.adapters.proposers").joinpath(_POINTS).read_bytes()
-    table = strict_json.parse(text, where=_POINTS)
-    listed = table.get(trainer, []) if isinstance(table, dict) else []
-    return decode(tuple[StartingPoint, ...], listed, where=_POINTS)
 
 
 class SearchProposer:
@@ -60,7 +35,7 @@ class SearchProposer:
     def ask(self, view: View) -> Proposal | Wait | Exhausted:
         """Propose the next parameter set, as a change to the tip.
 
-        Starting points come first, the one published for the task's own name before the others. Then TPE
+        Starting points come first, as the view orders them. Then TPE
         draws: it knows every measured idea by its gain over the baseline, added up along the candidates it
         was built on; a crash has no number and ranks below every gain; a pending idea is told as running, so
         that the next one keeps away from it. Of each draw one to eight parameters are taken, and the rest
@@ -162,7 +137,7 @@ def _ideas(view: View, space: Space, dimensions: dict[str, _Dimension]) -> Itera
         opened = {key: value for key, value in point.params.items() if key in dimensions}
         carried = any(_carries(one.params, opened, space) for one in view.tried)
         if not carried and len(_changed(view, opened)) <= _LONGEST_BUNDLE:
-            yield _Origin(f"from a published {point.called} setting", point.source), {**view.params, **opened}
+            yield _Origin(f"from a known setting for {point.called}", point.source), {**view.params, **opened}
     measured = sum(one.outcome not in ("pending", "refused") for one in view.tried)
     origin = f"drawn near the better of {measured} measured ideas" if measured >= STARTUP else "drawn at random"
     for drawn in _draws(view, dimensions):
@@ -170,13 +145,12 @@ def _ideas(view: View, space: Space, dimensions: dict[str, _Dimension]) -> Itera
 
 
 def _points_for(view: View, space: Space) -> list[StartingPoint]:
-    """The published settings that fit the space, the one for this task's name first."""
-    fitting = [
+    """The known settings that fit the space."""
+    return [
         point
-        for point in starting_points(space.trainer)
+        for point in view.starting
         if all((one := space.find(key)) is None or one.why_not(value) is None for key, value in point.params.items())
     ]
-    return sorted(fitting, key=lambda point: point.called.lower() not in view.task)
 
 
 def _carries(params: Mapping[str, Scalar], setting: Mapping[str, Scalar], space: Space) -> bool:
@@ -259,7 +233,7 @@ def _proposal(view: View, whole: Mapping[str, Scalar], origin: _Origin) -> Propo
     changed = _changed(view, whole)
     first, more = changed[0], len(changed) - 1
     others = f" and {more} more parameter{'s' if more > 1 else ''}" if more else ""
-    published = f"Published in {origin.source}" if origin.source else ""
+    published = f"Its source: {origin.source}" if origin.source else ""
     step = {key: f"{key} {_told(view.params[key])} to {_told(whole[key])}" for key in changed}
     return Proposal(
         proposer="search",
