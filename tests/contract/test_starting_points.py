@@ -82,8 +82,33 @@ def test_an_environment_of_no_known_family_begins_from_what_is_published_elsewhe
 def test_cold_and_recipe_contradict_each_other(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="withholds the recipes of this family"):
         begin_env(RealMachine(), Place(tmp_path), Stated(env="CartPole-v1", cold=True, recipe=True))
-    with pytest.raises(UserError, match="a repository trains by its own command"):
+    with pytest.raises(UserError, match="--cold: is about the settings of a built-in trainer"):
         begin_repository(RealMachine(), Place(tmp_path), Stated(cold=True))
+    assert not (tmp_path / ".overnight").exists()
+
+
+def test_the_baseline_takes_stated_parameters_and_says_so(tmp_path: Path) -> None:
+    stated = Stated(env="CartPole-v1", params={"learning_rate": 3e-05, "num_envs": 8}, runs=40)
+    begin_env(RealMachine(), Place(tmp_path), stated)
+    scene = scene_in(tmp_path)
+    assert params_of(scene.store, scene.state().tree) == {**PPO.defaults(), "learning_rate": 3e-05, "num_envs": 8}
+    assert scene.contract().baseline.source.endswith("Stated for this study: learning_rate is 3e-05, num_envs is 8.")
+    assert scene.contract().budget.max_runs == 40
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"learning_rat": 0.1}, "`learning_rat` is not a parameter of ppo"),
+        ({"gamma": 2.0}, "`gamma` is 2.0, but 0.8 to 0.9999 is allowed"),
+        ({"num_envs": 2.5}, "`num_envs` is 2.5, but a whole number is needed"),
+    ],
+)
+def test_a_baseline_that_the_trainer_does_not_allow_is_refused(
+    params: dict[str, object], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=says):
+        begin_env(RealMachine(), Place(tmp_path), Stated(env="CartPole-v1", params=params))
     assert not (tmp_path / ".overnight").exists()
 
 

@@ -15,7 +15,10 @@ from overnight.cli.options import (
     Hours,
     Json,
     Plants,
+    Runs,
+    Setting,
     Trainer,
+    settings,
     verb_app,
 )
 from overnight.cli.output import data, say
@@ -39,10 +42,12 @@ def init(
     hours: Hours = None,
     env_steps: EnvSteps = None,
     candidates: Candidates = None,
+    runs: Runs = None,
     plants: Plants = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
     cold: Cold = False,
+    params: Setting = None,
     agent: Agent = None,
     folder: Dir = HERE,
     as_json: Json = False,
@@ -72,6 +77,8 @@ def init(
         trainer=trainer,
         recipe=recipe,
         cold=cold,
+        runs=runs,
+        params=settings(params),
         agent=agent,
     )
     begin = begin_repository if is_repository else begin_env

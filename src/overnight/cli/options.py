@@ -28,6 +28,10 @@ FromRecipe = Annotated[
 Cold = Annotated[
     bool, typer.Option("--cold", help="Withhold every recipe and published setting of this family of environments.")
 ]
+Runs = Annotated[int | None, typer.Option(help="How many training runs the study may make at most.")]
+Setting = Annotated[
+    list[str] | None, typer.Option("--set", help="A parameter of the baseline and its value: `key=value`.")
+]
 Agent = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="A coding agent that proposes too: claude, codex, or a command line in quotes."),
@@ -40,6 +44,22 @@ HERE = Path()
 def verb_app(help_text: str) -> typer.Typer:
     """A typer application for one verb."""
     return typer.Typer(help=help_text, add_completion=False, no_args_is_help=False, rich_markup_mode="markdown")
+
+
+def settings(words: list[str] | None) -> dict[str, object]:
+    """The parameters that `--set key=value` names, each read as YAML."""
+    from overnight.errors import UserError
+    from overnight.study import yaml
+
+    found: dict[str, object] = {}
+    for word in words or ():
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise UserError("--set", f"`{word[:60]}` is not `key=value`")
+        if key in found:
+            raise UserError("--set", f"`{key[:60]}` is given twice")
+        found[key] = yaml.load(value, where=f"--set {key[:60]}")
+    return found
 
 
 def active(folder: Path) -> tuple[RealMachine, StudyFolder]:

@@ -19,9 +19,12 @@ from overnight.cli.options import (
     Hours,
     Json,
     Plants,
+    Runs,
+    Setting,
     Trainer,
     active,
     login,
+    settings,
     verb_app,
 )
 from overnight.cli.output import data, say
@@ -57,6 +60,7 @@ def start(
     hours: Hours = None,
     env_steps: EnvSteps = None,
     candidates: Candidates = None,
+    runs: Runs = None,
     plants: Plants = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Approve unattended: a newly drafted study, and the eighth clause.")
@@ -64,6 +68,7 @@ def start(
     trainer: Trainer = None,
     recipe: FromRecipe = False,
     cold: Cold = False,
+    params: Setting = None,
     agent: Agent = None,
     detach: Detach = False,
     until: Until = None,
@@ -100,6 +105,8 @@ def start(
             trainer=trainer,
             recipe=recipe,
             cold=cold,
+            runs=runs,
+            params=settings(params),
             agent=agent,
         )
         _draft(folder, stated, yes=yes)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -46,6 +46,18 @@ def space(trainer: str) -> Space:
     return loads(Space, files("overnight.rl.trainers").joinpath(name).read_bytes(), where=name)
 
 
+def fitting(space: Space, params: Mapping[str, object]) -> dict[str, Scalar]:
+    """The parameters as they are, or a sentence about the first that the trainer does not declare or allow."""
+    for key, value in params.items():
+        one = space.find(key)
+        if one is None:
+            hint = did_you_mean(key, [known.name for known in space.parameters])
+            raise UserError("--set", f"`{key[:60]}` is not a parameter of {space.trainer}", hint=hint)
+        if (wrong := one.why_not(value)) is not None:
+            raise UserError("--set", f"`{key}` {wrong}")
+    return dict(params)  # type: ignore[arg-type] # what fits a parameter is a scalar
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """A setting that does well on a whole family of environments."""
@@ -84,11 +96,12 @@ def starting_points(trainer: str, contract: Contract) -> tuple[StartingPoint, ..
     others = tuple(point for point in known if point.family != own)
     if contract.experiments.start == "cold" or own is None:
         return others
-    ours = [point for point in known if point.family == own]
-    ours.sort(key=lambda point: point.called != _base(env))
+    ours = [replace(point, near=point.called == _base(env)) for point in known if point.family == own]
+    ours.sort(key=lambda point: not point.near)
     found = recipe(trainer, env)
     if found is not None:
-        ours.insert(0, StartingPoint(called=found.family, family=own, source=found.source, params=found.params))
+        called, says = found.family, found.source
+        ours.insert(0, StartingPoint(called=called, family=own, source=says, params=found.params, near=True))
     return tuple(ours) or others
 
 

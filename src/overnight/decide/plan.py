@@ -16,6 +16,11 @@ _EARLY_POWER = 0.8
 """During the search an attempt is made when its first look would certify this often."""
 _LAST_POWER = 0.2
 """At the end one is made when its last look would: a long shot costs false claims of merely noisier candidates."""
+_SURE_POWER = 0.99
+"""Where its first look would certify this often, no runs are set aside for a second one."""
+_PATIENCE = 4
+"""During the search one is made only where the runs left hold this many whole attempts: a study that can afford few
+attempts makes them late, for the best tip it finds and over the baseline, where a gain is largest and shown soonest."""
 _STRETCH = 3
 """The last attempt of a study may look at this many times the seeds of the last look, where runs are left over."""
 _PAIRED_FROM = 0.5
@@ -50,7 +55,9 @@ class StudyPlan:
         """
         if self.looks is None or not self.should_certify(race, past, ending=True):
             return False
-        return runs_left < self.looks.runs() + self.audit_seeds + _ONE_CANDIDATE
+        sure = race.is_worth_certifying(self.alpha(past) * self.looks.shares[0], self.looks.looks[0], power=_SURE_POWER)
+        needed = 2 * self.looks.looks[0] if sure else self.looks.runs()
+        return runs_left < needed + self.audit_seeds + _ONE_CANDIDATE
 
     def attempt_plan(self, race: Race, *, runs_left: float | None = None) -> LookPlan | None:
         """The looks of an attempt that begins now; fixed before its first score. Paired where luck is much shared.
@@ -70,10 +77,17 @@ class StudyPlan:
         """The error that the next attempt may spend, after attempts that certified (True) or did not."""
         return error_for_next(past, self.total_error, self.mode)
 
+    def is_time(self, race: Race, past: tuple[bool, ...], runs_left: float) -> bool:
+        """Whether the search is to be interrupted for an attempt, or to end with one."""
+        if self.is_ending(race, past, runs_left):
+            return True
+        early = self.looks is not None and runs_left >= _PATIENCE * self.looks.runs()
+        return early and self.should_certify(race, past)
+
     def should_certify(
         self, race: Race, past: tuple[bool, ...], *, ending: bool = False, runs_left: float | None = None
     ) -> bool:
-        """Whether it is time to try to certify the tip; `ending` when the race cannot go on."""
+        """Whether an attempt to certify the tip is worth its runs; `ending` when the race cannot go on."""
         looks, alpha = self._looks(runs_left), self.alpha(past)
         if looks is None or not looks.can_certify(alpha):
             return False

@@ -36,6 +36,8 @@ class Sources:
     """The idea that a candidate carries."""
     starting: tuple[StartingPoint, ...] = ()
     """Known settings that may be tried."""
+    diagnostics: Callable[[CandidateState], Mapping[str, float]] = lambda _: {}
+    """What the trainings of a candidate reported about themselves."""
 
 
 def view(state: StudyState, contract: Contract, sources: Sources) -> View:
@@ -59,6 +61,9 @@ def view(state: StudyState, contract: Contract, sources: Sources) -> View:
         dollars_left=max(contract.budget.max_dollars - state.dollars, 0.0),
         tokens_left=max(contract.budget.max_tokens - state.tokens, 0),
         starting=sources.starting,
+        diagnostics=sources.diagnostics(tip if tip is not None else state.candidates[state.baseline])
+        if state.baseline
+        else {},
         kept_out=tuple(sentence(says) for says in state.refused[:5]),
     )
 

@@ -109,6 +109,8 @@ class View:
     """What sort of idea is wanted; null leaves it to the proposer."""
     starting: tuple[StartingPoint, ...] = ()
     """Known settings of the trainer that may be tried, the nearest to the task first; a cold night has fewer."""
+    diagnostics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """What the tip's trainings reported about themselves, averaged and rounded; hints, never evidence."""
     kept_out: tuple[Sentence, ...] = ()
     """What the gate said about the last copy that it would not even draft."""
 

@@ -85,3 +85,5 @@ class StartingPoint:
     """Where it stands or how it was found, and what could not be carried over."""
     params: Mapping[str, Scalar]
     """The setting."""
+    near: bool = False
+    """Whether it is known for the very environment of the study, and not only for others of its family."""

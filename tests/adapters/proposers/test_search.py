@@ -233,8 +233,8 @@ def test_optuna_is_told_a_crash_without_a_number_and_a_pending_idea_as_running()
     )
     for outcome, gain in told:
         seen = tell(seen, ask(seen), outcome, gain)
-    dimensions = search._dimensions(seen, TOY)
-    study = search._study(seen, dimensions, {name: one.distribution() for name, one in dimensions.items()})
+    searched = search.dimensions(TOY, seen.params)
+    study = search._study(seen, searched, {name: one.distribution() for name, one in searched.items()})
     found = [(trial.state.name, trial.values) for trial in study.get_trials()]
     assert found == [("COMPLETE", [-1.5]), ("PRUNED", None), ("PRUNED", None), ("RUNNING", None)]
 
