@@ -167,3 +167,18 @@ def test_no_withheld_value_reaches_a_proposal_of_a_cold_night(
     monkeypatch.setattr(trainers, "_published", lambda: points)
     assert list(ideas(cold, 40)) == before, "a cold night read what is withheld"
     assert list(ideas(warm, 1)) != known, "the poison is in the first idea of a warm night, so this test can fail"
+
+
+def test_the_trainer_any_begins_from_what_is_known_of_ppo_and_from_each_other_algorithms_defaults(
+    tmp_path: Path,
+) -> None:
+    contract = contract_for(tmp_path, "Acrobot-v1", cold=False)
+    points = trainers.starting_points("any", contract)
+    assert [point.called for point in points][-2:] == ["sac", "dqn"]
+    assert {point.params["algorithm"] for point in points[:-2]} == {"ppo"}
+    space = trainers.space("any")
+    for point in points:
+        for key, value in point.params.items():
+            one = space.find(key)
+            assert one is not None, key
+            assert one.why_not(value) is None, key

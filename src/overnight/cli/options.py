@@ -20,7 +20,10 @@ Plants = Annotated[
     bool, typer.Option("--plants", help="Plant a placebo and a cheat among the candidates, to test the judge.")
 ]
 Trainer = Annotated[
-    str | None, typer.Option(help="The built-in trainer: ppo (default); sac for continuous actions; dqn for a list.")
+    str | None,
+    typer.Option(
+        help="The built-in trainer: ppo (default); sac for continuous actions; dqn for a list; any to search that too."
+    ),
 ]
 FromRecipe = Annotated[
     bool, typer.Option("--recipe", help="Take Overnight's recipe for this family of environments as the baseline.")

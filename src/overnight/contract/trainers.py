@@ -1,7 +1,7 @@
 """The built-in trainers, as data: their declared spaces, read without importing any of them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -13,12 +13,13 @@ from overnight.records.contract import Contract
 from overnight.records.limits import Name, Scalar, Sentence
 from overnight.records.space import Space, StartingPoint
 
-BUILT_IN = ("ppo", "sac", "dqn")
+BUILT_IN = ("ppo", "sac", "dqn", "any")
 DEFAULT = "ppo"
 ACTIONS: dict[str, tuple[str, ...]] = {
     "ppo": ("one list", "several lists", "bounded numbers", "numbers"),
     "sac": ("bounded numbers",),
     "dqn": ("one list",),
+    "any": ("one list", "several lists", "bounded numbers", "numbers"),
 }
 """The kinds of action that each trainer can learn to choose."""
 
@@ -91,6 +92,9 @@ def starting_points(trainer: str, contract: Contract) -> tuple[StartingPoint, ..
     published for its family. Where that is nothing, it knows what was published for other families. A cold night
     knows only those: everything about its own family is withheld, as if nobody had ever seen it.
     """
+    if trainer == "any":
+        plain = starting_points("ppo", contract)
+        return (*(replace(one, params={"algorithm": "ppo", **one.params}) for one in plain), *_algorithms())
     env = contract.task.env.id
     known, own = _published().get(trainer, ()), family(env)
     others = tuple(point for point in known if point.family != own)
@@ -103,6 +107,14 @@ def starting_points(trainer: str, contract: Contract) -> tuple[StartingPoint, ..
         called, says = found.family, found.source
         ours.insert(0, StartingPoint(called=called, family=own, source=says, params=found.params, near=True))
     return tuple(ours) or others
+
+
+def _algorithms() -> Iterator[StartingPoint]:
+    """The other algorithms of the trainer `any`, each with its own default settings."""
+    for name in ("sac", "dqn"):
+        found = space(name)
+        params: dict[str, Scalar] = {"algorithm": name, **found.defaults()}
+        yield StartingPoint(called=name, family="algorithms", source=found.source, params=params)
 
 
 def what_search_knows(contract: Contract) -> str:

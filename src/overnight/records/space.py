@@ -28,6 +28,8 @@ class Parameter:
     """Whether it is searched on a logarithmic scale."""
     choices: tuple[Scalar, ...] = ()
     """The values of a choice."""
+    algorithms: tuple[Name, ...] = ()
+    """The values of the parameter `algorithm` under which it is read; empty where it always is."""
 
     def __post_init__(self) -> None:
         """Refuse a default outside the parameter's own range."""
@@ -67,6 +69,11 @@ class Space:
     def find(self, name: str) -> Parameter | None:
         """One parameter by name."""
         return next((one for one in self.parameters if one.name == name), None)
+
+    def is_read(self, name: str, params: Mapping[str, Scalar]) -> bool:
+        """Whether a parameter makes a difference beside these others; one that is not declared may."""
+        one = self.find(name)
+        return one is None or not one.algorithms or params.get("algorithm") in one.algorithms
 
     def defaults(self) -> dict[str, Scalar]:
         """The baseline's parameters."""

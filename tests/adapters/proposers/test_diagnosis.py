@@ -43,6 +43,7 @@ def view(told: Mapping[str, float], **params: Scalar) -> View:
         ({"approx_kl": 0.0025}, {}, "learning_rate", 0.0005),
         ({"approx_kl": 0.25}, {"learning_rate": 0.01}, "learning_rate", 0.002),
         ({"episodic_length": 200.0}, {"gamma": 0.9}, "gamma", 0.99),
+        ({"episodic_length": 25.0}, {"gamma": 0.9}, "gamma", 0.99),
         ({"episodic_length": 1600.0}, {"gamma": 0.99}, "gamma", 0.995),
         ({"explained_variance": 0.02}, {}, "normalize_rewards", True),
         ({}, {"normalize_observations": False}, "normalize_observations", True),
@@ -113,6 +114,15 @@ def test_what_is_known_for_this_environment_comes_before_a_diagnosis_and_what_is
         said.append(proposal.hypothesis)
         seen = tell(seen, proposal)
     assert ["Near" in said[0], "hardly moves" in said[1], "Far" in said[4]] == [True, True, True]
+
+
+def test_a_known_setting_of_long_rollouts_is_shortened_where_few_would_fit() -> None:
+    """16 updates of 512 steps are a budget of 8,192: 64 environments get 16 steps each."""
+    point = StartingPoint(
+        called="Fast", family="made up", source="Made up.", params={"num_envs": 64, "rollout_steps": 128}, near=True
+    )
+    proposal = ask(replace(view({**WELL, "updates": 16.0}), starting=(point,)))
+    assert dict(proposal.params) == {"num_envs": 64, "rollout_steps": 16}
 
 
 def test_search_without_diagnoses_reads_none() -> None:

@@ -319,3 +319,21 @@ def test_search_is_better_than_drawing_at_random() -> None:
         rng = np.random.default_rng([seed, 2])
         drawn.append(night(seed, lambda seen, rng=rng: drawn_at_random(rng, PPO)))  # type: ignore[misc]
     assert fmean(searched) > fmean(drawn) + 0.5
+
+
+def test_what_the_chosen_algorithm_does_not_read_is_neither_searched_nor_a_new_idea() -> None:
+    space = Space(
+        trainer="toy",
+        source="Made up for this test.",
+        parameters=(
+            Parameter(name="algorithm", type="choice", default="one", says="Which.", choices=("one", "two")),
+            Parameter(name="rate", type="float", default=0.1, says="A rate.", low=0.0, high=1.0),
+            Parameter(name="only", type="float", default=0.1, says="A rate.", low=0.0, high=1.0, algorithms=("two",)),
+        ),
+    )
+    params = space.defaults()
+    assert search.dimensions(space, params).keys() == {"algorithm", "rate"}
+    assert search.dimensions(space, {**params, "algorithm": "two"}).keys() == {"algorithm", "rate", "only"}
+    assert fingerprint(params, space) == fingerprint({**params, "only": 0.9}, space)
+    two = {**params, "algorithm": "two"}
+    assert fingerprint(two, space) != fingerprint({**two, "only": 0.9}, space)

@@ -27,6 +27,9 @@ _CALM, _WANTED, _WILD = 0.003, 0.01, 0.05
 """The divergence of one update below which a policy hardly moves, that is aimed at, and from which it moves too far."""
 _SIGHT = 0.3
 """The share of an episode over which the discount should reach."""
+_NEAR = 30.0
+_WORTH = 1.5
+"""A horizon is moved by at least this factor, or not at all."""
 _FAR = 0.995
 _EXPLAINED = 0.3
 
@@ -102,12 +105,14 @@ def _pace(params: Mapping[str, Scalar], told: Mapping[str, float]) -> Iterator[F
 
 
 def _sight(params: Mapping[str, Scalar], told: Mapping[str, float]) -> Iterator[Finding]:
+    """A policy that knows little has short episodes, so a few dozen steps should be seen whatever they last."""
     length, gamma = told.get("episodic_length", 0.0), params.get("gamma")
-    if isinstance(gamma, float) and gamma < 1 and 1 / (1 - gamma) < _SIGHT * length:
-        further = min(1 - 1 / (_SIGHT * length), _FAR)
-        if further > gamma:
+    reach = max(_SIGHT * length, min(length, _NEAR))
+    if isinstance(gamma, float) and gamma < 1 and 1 / (1 - gamma) < reach:
+        further = max(0.99, min(1 - 1 / reach, _FAR))
+        if 1 - further <= (1 - gamma) / _WORTH:
             says = f"the discount of {gamma:g} sees {1 / (1 - gamma):.0f} steps of episodes of {length:.0f}"
-            yield Finding(says, "gamma", max(further, 0.99))
+            yield Finding(says, "gamma", further)
 
 
 def _critic(params: Mapping[str, Scalar], told: Mapping[str, float]) -> Iterator[Finding]:

@@ -109,7 +109,7 @@ def dimensions(space: Space, params: Mapping[str, Scalar], keys: tuple[str, ...]
     """The parameters that are open, present and bounded, by name; no keys open all of them."""
     found = {}
     for one in space.parameters:
-        if one.name not in params or (keys and one.name not in keys):
+        if one.name not in params or (keys and one.name not in keys) or not space.is_read(one.name, params):
             continue
         if one.type in ("bool", "choice"):
             found[one.name] = Dimension(one, 0.0, 0.0, doubling=False)
@@ -155,7 +155,7 @@ def _known(
 ) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
     """Known settings that no idea has carried yet."""
     for point in points:
-        opened = {key: value for key, value in point.params.items() if key in searched}
+        opened = shortened(view, {key: value for key, value in point.params.items() if key in searched})
         carried = any(_carries(one.params, opened, space) for one in view.tried)
         if not carried and len(_changed(view, opened)) <= _LONGEST_BUNDLE:
             yield _Origin(f"from a known setting for {point.called}", point.source), {**view.params, **opened}
