@@ -209,12 +209,3 @@ def test_a_study_of_few_runs_keeps_its_attempt_for_the_end_and_one_of_many_does_
     assert plan.is_time(few, (), 15)
     plan, many = _led(400, 10.0)
     assert plan.is_time(many, (), 380)
-
-
-def test_runs_for_a_second_look_are_set_aside_only_where_the_first_may_not_be_enough() -> None:
-    plan, sure = _led(40, 20.0)
-    unsure_plan, unsure = _led(40, 3.0)
-    assert plan.looks is not None
-    assert unsure_plan.should_certify(unsure, (), ending=True)
-    assert not plan.is_ending(sure, (), 20)
-    assert unsure_plan.is_ending(unsure, (), 20)

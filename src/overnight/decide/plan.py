@@ -16,8 +16,6 @@ _EARLY_POWER = 0.8
 """During the search an attempt is made when its first look would certify this often."""
 _LAST_POWER = 0.2
 """At the end one is made when its last look would: a long shot costs false claims of merely noisier candidates."""
-_SURE_POWER = 0.99
-"""Where its first look would certify this often, no runs are set aside for a second one."""
 _PATIENCE = 4
 """During the search one is made only where the runs left hold this many whole attempts: a study that can afford few
 attempts makes them late, for the best tip it finds and over the baseline, where a gain is largest and shown soonest."""
@@ -55,9 +53,7 @@ class StudyPlan:
         """
         if self.looks is None or not self.should_certify(race, past, ending=True):
             return False
-        sure = race.is_worth_certifying(self.alpha(past) * self.looks.shares[0], self.looks.looks[0], power=_SURE_POWER)
-        needed = 2 * self.looks.looks[0] if sure else self.looks.runs()
-        return runs_left < needed + self.audit_seeds + _ONE_CANDIDATE
+        return runs_left < self.looks.runs() + self.audit_seeds + _ONE_CANDIDATE
 
     def attempt_plan(self, race: Race, *, runs_left: float | None = None) -> LookPlan | None:
         """The looks of an attempt that begins now; fixed before its first score. Paired where luck is much shared.
