@@ -12,7 +12,7 @@ from overnight.records.limits import Name, Sentence
 
 UNKNOWN_STEPS = 100_000
 """Steps of a run on an environment that the table does not know."""
-LEAST_RUNS = 18
+LEAST_RUNS = 22
 """Runs that a night should hold: a calibrated baseline, a raced idea or two, and a certification of 4 against 4."""
 LEAST_SHARE = 0.25
 """A run is never shortened below this share of what is usual: what it learns would say little about whole trainings."""
