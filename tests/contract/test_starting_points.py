@@ -182,3 +182,16 @@ def test_the_trainer_any_begins_from_what_is_known_of_ppo_and_from_each_other_al
             one = space.find(key)
             assert one is not None, key
             assert one.why_not(value) is None, key
+
+
+def test_another_algorithm_passes_the_gate_where_the_study_leaves_it_open(tmp_path: Path) -> None:
+    begin_env(RealMachine(), Place(tmp_path), Stated(env="Pendulum-v1", trainer="any"))
+    scene = scene_in(tmp_path)
+    scene.approve()
+    scene.enter()
+    sac = next(point for point in trainers.starting_points("any", scene.contract()) if point.called == "sac")
+    changed = {key: value for key, value in sac.params.items() if trainers.space("any").defaults()[key] != value}
+    assert "algorithm" in changed
+    assert scene.propose(changed, kind="algorithm", bundle=tuple(f"{key} changes." for key in changed)) == ()
+    refused = scene.propose({"algorithm": "td3"}, kind="algorithm")
+    assert "one of 'ppo', 'sac', 'dqn' is needed" in refused[0].says.replace('"', "'")

@@ -114,7 +114,7 @@ def _algorithms() -> Iterator[StartingPoint]:
     for name in ("sac", "dqn"):
         found = space(name)
         params: dict[str, Scalar] = {"algorithm": name, **found.defaults()}
-        yield StartingPoint(called=name, family="algorithms", source=found.source, params=params)
+        yield StartingPoint(called=name, family="algorithms", source=found.source, params=params, near=True)
 
 
 def what_search_knows(contract: Contract) -> str:
