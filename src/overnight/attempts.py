@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from overnight.claims import arm, incumbent
+from overnight.claims import arm
 from overnight.decide.certify import Certification
 from overnight.decide.looks import SeedsWanted, attempt
 from overnight.decide.plan import StudyPlan
 from overnight.decide.race import Race
 from overnight.decide.spending import LookPlan
 from overnight.racing import has_result
+from overnight.schedules import look_plan, recorded, schedule
 from overnight.study.state import RunState
 from overnight.trials import Bench, Phase
 
@@ -50,17 +51,17 @@ class Attempt:
 
 def attempt_of(bench: Bench, race: Race, plan: StudyPlan) -> Attempt | None:
     """The attempt that is open, or the one that would begin now; None where the tip cannot be certified."""
-    state, looks = bench.study.state, plan.attempt_plan(race)
-    if looks is None or not state.stack:
+    state = bench.study.state
+    fixed = recorded(state) or schedule(state, race, plan, None)
+    if fixed is None or not state.stack:
         return None
-    past = tuple(state.attempts_certified)
     return Attempt(
-        number=state.attempts + 1,
-        tip=state.stack[-1],
-        incumbent=incumbent(state),
-        looks=looks,
-        alpha=plan.alpha(past),
-        next_alpha=plan.alpha((*past, False)),
+        number=fixed.attempt,
+        tip=fixed.tip,
+        incumbent=fixed.incumbent,
+        looks=look_plan(fixed),
+        alpha=fixed.error,
+        next_alpha=plan.alpha((*state.attempts_certified, False)),
     )
 
 

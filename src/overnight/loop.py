@@ -38,6 +38,7 @@ from overnight.records.limits import Scalar
 from overnight.records.metric import Direction
 from overnight.records.proposal import Exhausted, Proposal, View, Wait
 from overnight.records.text import sentence
+from overnight.schedules import schedule, spare
 from overnight.study.state import CandidateState
 from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
@@ -138,21 +139,34 @@ def _begin(one: Night) -> bool:
         return False
     certifying = _is_time_to_certify(one)
     wanted = list(judge.wanted(bench, certifying=certifying))
-    if certifying and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
-        _narrow(bench, wanted[0].round)
+    free = max(bench.slots - len(bench.going), 0)
+    if certifying and free and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
+        _narrow(one, wanted[0].round)
+        wanted = list(judge.wanted(bench, certifying=True))
     try:
-        for want in wanted[: max(bench.slots - len(bench.going), 0)]:
+        for want in wanted[:free]:
             begin(bench, want)
     except Spent as spent:
         one.spent = str(spent)
     return bool(wanted)
 
 
-def _narrow(bench: Bench, attempt: int) -> None:
-    """Say that the runs go into certifying the tip now; the placebo's control is none of it."""
-    if attempt and not bench.going:
-        tip = judge.tip(bench)
-        turn(bench, LoopDecision.NARROW, f"The next runs go into certifying {tip}, attempt {attempt} of this study.")
+def _narrow(one: Night, attempt: int) -> None:
+    """Fix the looks of an attempt before its first run, and say that the runs go into it now."""
+    bench = one.bench
+    race, plan = judge.race_of(bench), bench.follower.plan
+    fixed = None if race is None or plan is None else schedule(bench.study.state, race, plan, _left_over(one))
+    if fixed is None:
+        return
+    tip = judge.tip(bench)
+    turn(bench, LoopDecision.NARROW, f"The next runs go into certifying {tip}, attempt {attempt} of this study.")
+    bench.study.append(Actor.ENGINE, fixed)
+
+
+def _left_over(one: Night) -> float | None:
+    """The runs that a last attempt may take into its last look; None while the search may go on."""
+    plan = one.bench.follower.plan
+    return spare(one.bench.contract, plan, runs_left(one)) if one.over and plan is not None else None
 
 
 def _check_baseline(bench: Bench) -> None:
@@ -369,4 +383,6 @@ def _is_time_to_certify(one: Night) -> bool:
     ending = bool(one.over) or plan.is_ending(race, past, left)
     if judge.in_focus(bench) is not None and not ending:
         return False  # an idea that waits is cheaper than an attempt, and is then certified with the rest
-    return left >= 2 * plan.looks.looks[0] and plan.should_certify(race, past, ending=ending)
+    if left < 2 * plan.looks.looks[0]:
+        return False
+    return plan.should_certify(race, past, ending=ending, runs_left=_left_over(one))

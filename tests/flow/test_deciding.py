@@ -21,7 +21,7 @@ from benches import (
     seated,
     study_in,
 )
-from overnight import judge, loop, verifying
+from overnight import attempts, judge, loop, schedules, verifying
 from overnight.decide.race import Race
 from overnight.errors import Refused
 from overnight.loop import Night
@@ -164,6 +164,61 @@ def test_a_night_without_a_gain_says_what_is_ruled_out(tmp_path: Path) -> None:
             "No improvement was found: of 3 candidates, none was better than the baseline on the tuning seeds."
         )
         assert short.ruled_out is not None and 0 < short.ruled_out < 30
+
+
+# The looks of an attempt
+
+
+def test_the_last_attempt_of_a_study_takes_the_runs_that_are_left_into_its_last_look(tmp_path: Path) -> None:
+    scene = study_in(tmp_path / "project", plants=False, max_runs=64)
+    with seated(scene) as bench:
+        idea = lone(bench)
+        plan = bench.follower.plan
+        assert plan is not None and plan.looks is not None
+        sitting = Night(bench, Silent(), RealMachine().monotonic() + 1e6)
+        assert loop._left_over(sitting) is None, "while the search may go on, nothing is stretched"
+        sitting.over = "There are no ideas."
+        assert loop._is_time_to_certify(sitting)
+        loop._narrow(sitting, 1)
+        fixed = schedules.recorded(bench.study.state)
+        left = 64 - len(bench.study.state.runs)
+        assert fixed is not None and fixed.runs_left == left
+        assert fixed.looks == (*plan.looks.looks[:-1], left // 2) and left // 2 > plan.looks.looks[-1]
+        assert bench.study.state.attempt_is_open(), "nothing else may begin between the schedule and its first run"
+    with seated(scene) as bench:  # as after a kill: this sitting knows nothing but the ledger
+        race, plan = judge.race_of(bench), bench.follower.plan
+        assert race is not None and plan is not None
+        found = attempts.attempt_of(bench, race, plan)
+        assert found is not None and found.looks == schedules.look_plan(fixed)
+        small = lambda want: 100.0 + 7 * (want.number * 5 % 11) + (9.0 if want.candidate == idea else 0.0)  # noqa: E731
+        while not bench.study.state.attempts:
+            play(bench, small)
+            judged_now(bench)
+        last = decisions(scene.at)[-1]
+        assert (last["verdict"], last["seeds"]) == (Verdict.INCONCLUSIVE, left // 2)
+        assert bench.study.state.schedule is None
+
+
+def test_a_last_look_is_never_stretched_beyond_the_fresh_seeds_of_the_contract(tmp_path: Path) -> None:
+    scene = study_in(tmp_path / "project", plants=False, max_runs=64)
+    scene.rewrite(lambda terms: terms["evaluation"].update(confirm_train_seeds=8))
+    scene.approve()
+    with seated(scene) as bench:
+        lone(bench)
+        sitting = Night(bench, Silent(), RealMachine().monotonic() + 1e6, over="There are no ideas.")
+        assert loop._is_time_to_certify(sitting)
+        loop._narrow(sitting, 1)
+        fixed = schedules.recorded(bench.study.state)
+        assert fixed is not None and fixed.looks == (6, 8)
+
+
+def lone(bench: Bench) -> str:
+    """An idea that was kept in a study without plants."""
+    calibrate(bench)
+    idea = entered(bench)
+    raced(bench, level(idea))
+    assert bench.study.state.candidates[idea].kept
+    return idea
 
 
 # Many nights

@@ -29,6 +29,7 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.schedule import LookSchedule
 from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
 from overnight.records.transfer import Transfer
@@ -261,6 +262,16 @@ SAMPLES: dict[type[Versioned], Plain] = {
             "total_error": 0.05,
             "mode": "family",
         },
+    },
+    LookSchedule: {
+        "attempt": 1,
+        "tip": "c-0002",
+        "incumbent": "c-0001",
+        "looks": [6, 30],
+        "shares": [0.3, 0.7],
+        "paired": False,
+        "error": 0.0194,
+        "runs_left": 61.5,
     },
     Turn: {"loop": "stop", "because": "The time of the night is used up."},
     LoopEntry: {"contract": DIGEST, "approver": "ada", "strength": "unattended"},

@@ -16,6 +16,7 @@ from overnight.records.lifecycle import Actor
 from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.schedule import LookSchedule
 from overnight.records.sitting import HandedOff, StoodStill
 
 
@@ -33,6 +34,7 @@ class Kind(StrEnum):
     LAUNCHED = "launched"
     ENDED = "ended"
     MEASURED = "measured"
+    SCHEDULED = "scheduled"
     VERIFIED = "verified"
     DECIDED = "decided"
     ASKED = "asked"
@@ -102,6 +104,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.LAUNCHED: Run,
     Kind.ENDED: RunEnd,
     Kind.MEASURED: Evidence,
+    Kind.SCHEDULED: LookSchedule,
     Kind.VERIFIED: Verification,
     Kind.DECIDED: Decision,
     Kind.ASKED: Asked,
@@ -128,6 +131,7 @@ Payload = (
     | Run
     | RunEnd
     | Evidence
+    | LookSchedule
     | Verification
     | Decision
     | Asked

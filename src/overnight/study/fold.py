@@ -42,7 +42,7 @@ from overnight.study.state import (
     run_of,
     text,
 )
-from overnight.study.verdicts import apply_verdict
+from overnight.study.verdicts import apply_verdict, fold_schedule
 
 
 def apply(state: StudyState, entry: RawEntry) -> None:
@@ -379,6 +379,7 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "launched": _launched,
     "ended": _ended,
     "measured": _measured,
+    "scheduled": fold_schedule,
     "verified": sittings.fold_verification,
     "decided": _decided,
     "asked": fold_asked,

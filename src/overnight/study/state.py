@@ -159,6 +159,8 @@ class StudyState:
     """What commits the study to its hidden seed key."""
     baseline: str = ""
     """The candidate that is the baseline itself."""
+    schedule: Data | None = None
+    """The looks of the attempt that is open, as they were written down before its first run."""
     attempts: int = 0
     """How often a certification was decided."""
     attempts_certified: list[bool] = field(default_factory=list)
@@ -244,7 +246,9 @@ class StudyState:
     def attempt_is_open(self) -> bool:
         """Whether a certification has begun on which nothing is decided yet."""
         wanted = self.attempts + 1
-        return any(run.phase == "confirm" and run.round == wanted for run in reversed(self.runs.values()))
+        return self.schedule is not None or any(
+            run.phase == "confirm" and run.round == wanted for run in reversed(self.runs.values())
+        )
 
     def next_ask(self) -> str:
         """The id of the next time that a coding agent is asked."""

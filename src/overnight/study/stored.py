@@ -23,6 +23,7 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.schedule import LookSchedule
 from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
 from overnight.records.transfer import Transfer
@@ -49,6 +50,7 @@ STORED: dict[str, Any] = {
         Heard,
         HandedOff,
         Job,
+        LookSchedule,
         LoopEntry,
         MetricSpec,
         Note,
