@@ -45,7 +45,7 @@ class Attempt:
     def tested(self, bench: Bench) -> Tested | SeedsWanted:
         """The verdict of the looks, or how many fresh seeds of each arm the next look needs."""
         ours, theirs = (results(bench, name, "confirm", self.number) for name in (self.tip, self.incumbent))
-        mine, other = _in_order(ours), _in_order(theirs)
+        mine, other = in_order(ours), in_order(theirs)
         return _tested(bench, self.looks, (mine, other), (self.alpha, self.next_alpha))
 
 
@@ -84,7 +84,7 @@ def control_of(bench: Bench, plan: StudyPlan, placebo: str) -> Tested | None:
     moved = {number - CONTROL_FIRST: found for number, found in ours.items()}
     first = {number: found for number, found in theirs.items() if number < seeds}
     looks, alpha = LookPlan(looks=(seeds,), shares=(plan.looks.shares[0],)), plan.alpha(())
-    found = _tested(bench, looks, (_in_order(moved), _in_order(first)), (alpha, alpha))
+    found = _tested(bench, looks, (in_order(moved), in_order(first)), (alpha, alpha))
     return found if isinstance(found, Tested) else None
 
 
@@ -99,7 +99,7 @@ def results(bench: Bench, candidate: str, phase: Phase, round_: int) -> Results:
     }
 
 
-def _in_order(found: Results) -> list[tuple[str, RunState]]:
+def in_order(found: Results) -> list[tuple[str, RunState]]:
     """The runs from the first seed on, as far as each has its result."""
     ordered = []
     for number in range(len(found)):

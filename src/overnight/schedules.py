@@ -87,7 +87,7 @@ def _derived(state: StudyState, contract: Contract, written: LookSchedule) -> De
     race = follower.race(state, contract.at(state.rung))
     if race is None or follower.plan is None or follower.calibration is None:
         return Derived(written, None, 0, 0.0)
-    then = follower.calibration.max_runs - len(state.runs)
+    then = follower.calibration.max_runs - state.paid_runs
     plan, left = follower.plan, written.runs_left
     follows = schedule(state, race, plan, None if left is None else spare(contract, plan, left))
     return Derived(written, follows, then, plan.total_error)

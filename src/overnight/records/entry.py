@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
+from overnight.records.ablation import Ablation
 from overnight.records.agent import Answered, Asked
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.calibration import Calibration
@@ -37,6 +38,7 @@ class Kind(StrEnum):
     SCHEDULED = "scheduled"
     VERIFIED = "verified"
     DECIDED = "decided"
+    ABLATED = "ablated"
     ASKED = "asked"
     ANSWERED = "answered"
     PROMOTED = "promoted"
@@ -107,6 +109,7 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.SCHEDULED: LookSchedule,
     Kind.VERIFIED: Verification,
     Kind.DECIDED: Decision,
+    Kind.ABLATED: Ablation,
     Kind.ASKED: Asked,
     Kind.ANSWERED: Answered,
     Kind.PROMOTED: Promoted,
@@ -134,6 +137,7 @@ Payload = (
     | LookSchedule
     | Verification
     | Decision
+    | Ablation
     | Asked
     | Answered
     | Promoted

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from overnight.records.ablation import Ablation
 from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
@@ -32,6 +33,7 @@ from overnight.study.state import StudyState
 STORED: dict[str, Any] = {
     kind.SCHEMA: kind
     for kind in (
+        Ablation,
         Answered,
         Approval,
         Asked,

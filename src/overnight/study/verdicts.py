@@ -85,6 +85,7 @@ def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
         state.candidates[name].state = State.ACCEPTED
     _count_attempt(state, certified=True)
     state.certified.append(one.id)
+    state.claimed = [float(data[key]) for key in ("gain", "gain_low", "gain_high")]
     state.stack.clear()
     state.incumbents.append(state.incumbent)
     state.incumbent = state.tip
