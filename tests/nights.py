@@ -90,6 +90,14 @@ IDEAS = (
 
 def params_night(project: Path) -> Scene:
     """A night that certifies one change of a parameter."""
+    scene = knowing_study(project, proposers=["human"])
+    assert scene.propose({"learning_rate": 0.01}, hypothesis="A pole that is watched falls later.") == ()
+    sit(scene, Silent())
+    return scene
+
+
+def knowing_study(project: Path, *, proposers: list[str]) -> Scene:
+    """A study whose trainer knows the answer already, once its learning rate is above a thousandth."""
     project.mkdir(parents=True)
     trainer = project.parent / "trainer.py"
     trainer.write_text(TRAINER)
@@ -98,13 +106,11 @@ def params_night(project: Path) -> Scene:
 
     def say(terms: dict[str, Any]) -> None:
         terms["baseline"] |= {"trainer": "repository", "command": ["python", str(trainer)]}
-        terms["experiments"]["proposers"] = ["human"]
+        terms["experiments"]["proposers"] = proposers
         terms["evaluation"] |= SMALL
 
     scene.rewrite(say)
     scene.approve()
-    assert scene.propose({"learning_rate": 0.01}, hypothesis="A pole that is watched falls later.") == ()
-    sit(scene, Silent())
     return scene
 
 

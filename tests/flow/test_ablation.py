@@ -7,17 +7,21 @@ from pathlib import Path
 
 import pytest
 
+import nights
 from benches import IDEA, Silent, bench_of, calibrate, entered, judged, level, play, raced, run_once, seated, study_in
+from nights import knowing_study
 from overnight import ablating, loop
 from overnight.admission import Drafting, admit_candidate, draft_candidate, propose_params
+from overnight.candidate.build import params_of
 from overnight.errors import Refused
 from overnight.loop import Night
 from overnight.machine import RealMachine
 from overnight.morning import Morning
 from overnight.records.ablation import Ablation, PartFinding
 from overnight.records.lifecycle import Actor, State
+from overnight.records.proposal import Exhausted, Proposal, View
 from overnight.trials import Bench, Wanted
-from scenes import Scene
+from scenes import Said, Scene
 
 Worth = Callable[[frozenset[str]], float]
 """What the certified stack scores on average without some of its parts."""
@@ -159,6 +163,40 @@ def test_a_bundle_of_parameters_is_taken_apart_key_by_key(tmp_path: Path) -> Non
         assert found["removed"] == ["null_knob"]
         leaner = bench.study.state.candidates[str(found["leaner"])]
         assert b"0.003" in (bench.store.file(leaner.tree, "params.json") or b"")
+
+
+class Bundled:
+    """Has one idea, a bundle of what helps and of what does nothing."""
+
+    def ask(self, view: View) -> Proposal | Exhausted:
+        if view.tried:
+            return Exhausted(because="The script is at its end.")
+        params = {"learning_rate": 0.01, "null_knob": 2.0}
+        return replace(IDEA, params=params, bundle=tuple(f"{key} becomes {value}" for key, value in params.items()))
+
+
+def test_a_real_night_takes_its_certified_bundle_apart_and_builds_on_without_the_passenger(
+    tmp_path: Path, verb: Callable[..., Said]
+) -> None:
+    scene = knowing_study(tmp_path / "walker", proposers=["search"])
+    assert nights.sit(scene, Bundled()) == "The script is at its end."
+    state, found = scene.state(), records(scene)[-1]
+    assert found["removed"] == ["null_knob"]
+    leaner = state.candidates[str(found["leaner"])]
+    assert state.stack == [leaner.id] and state.certified == [str(found["candidate"])] and len(state.ideas()) == 1
+    assert params_of(scene.store, leaner.tree)["learning_rate"] == 0.01
+    assert "null_knob" not in {
+        key
+        for key, value in params_of(scene.store, leaner.tree).items()
+        if value != params_of(scene.store, state.tree).get(key)
+    }
+    told = verb("report", "--dir", str(scene.project))
+    assert told.code == 0, told.stderr
+    page = scene.at.report_text.read_text().replace("\\_", "_")
+    assert "## What carries the gain" in page and "learning_rate carries " in page
+    assert "null_knob was removed as dead weight" in page and "The claim is about the whole certified stack." in page
+    assert verb("audit", "--dir", str(scene.project)).code == 0, "a claim stands as it did before the ablation"
+    assert verb("status", "--dir", str(scene.project)).code == 0
 
 
 # Cheaters
