@@ -4,7 +4,6 @@ Nothing here launches anything. `loop` calls it for every candidate, and again r
 every launch; the command line calls it for people.
 """
 
-import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
@@ -37,6 +36,7 @@ from overnight.records.limits import CandidateId
 from overnight.records.proposal import Proposal
 from overnight.records.refusal import Reason, Refusal
 from overnight.records.text import lines
+from overnight.room import usable_cores
 from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
 from overnight.study.state import CandidateState, StudyState
@@ -85,8 +85,7 @@ def _slots(contract: Contract | None) -> int:
 
 def slots(contract: Contract) -> int:
     """How many runs this machine takes at a time, each on its own cores."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(cores // contract.hardware.cores_per_run, 1)
+    return max(usable_cores() // contract.hardware.cores_per_run, 1)
 
 
 def enter(study: Study, who: Who) -> Contract:

@@ -26,6 +26,7 @@ from overnight.records.contract import PARAMS_FILE, Clause, Task
 from overnight.records.entry import Created
 from overnight.records.env import EnvSpec
 from overnight.records.lifecycle import Actor
+from overnight.room import usable_cores
 from overnight.study import yaml
 from overnight.study.durable import write_file
 from overnight.study.layout import STATE_FOLDER, Root, StudyFolder, check_project
@@ -79,7 +80,7 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
     text = draft.for_env(
         stated,
         facts,
-        Ground(at.task.name, tree, tier=tier),
+        Ground(at.task.name, tree, tier=tier, slots=usable_cores()),
         keys=tuple(one.name for one in space.parameters),
         trainer=baseline,
     )

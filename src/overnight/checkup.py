@@ -32,7 +32,7 @@ from overnight.records.contract import Contract
 from overnight.records.env import EnvSpec
 from overnight.records.text import line
 from overnight.records.tier import is_weaker
-from overnight.room import LEAST_FREE_BYTES, disk_shortfall, size
+from overnight.room import LEAST_FREE_BYTES, disk_shortfall, size, usable_cores
 from overnight.sandbox.probe import strongest
 from overnight.sandbox.tiers import HOLDERS
 from overnight.study.layout import StudyFolder, find_root
@@ -268,9 +268,8 @@ def _env(answer: dict[str, object], name: str, *, ours: bool) -> Finding:
 
 
 def _hardware(folder: Path) -> Iterator[Finding]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    yield Finding("cores", "ok", f"{cores} for this process, {size(memory)} of memory")
+    yield Finding("cores", "ok", f"{usable_cores()} for this process, {size(memory)} of memory")
     for name, where in (("disk here", folder.resolve()), ("disk for keys", keys_folder())):
         free = shutil.disk_usage(next(path for path in (where, *where.parents) if path.exists())).free
         short = free < LEAST_FREE_BYTES

@@ -23,6 +23,8 @@ _COLD = 2
 class Forecast:
     """What is left of the budget, and what fits into it."""
 
+    rung: int
+    """Which rung of the ladder of budgets the study stands on; 0 without one."""
     runs_left: int
     """Training runs that the budget still holds."""
     hours_left: float
@@ -60,8 +62,12 @@ class Forecast:
 
 
 def run_seconds(state: StudyState) -> float | None:
-    """How long a run takes by those that have ended, with room for its measurement, as the loop reckons."""
-    spent = [run.wall_seconds for run in state.runs.values() if run.wall_seconds]
+    """How long a run takes by those that have ended, with room for its measurement, as the loop reckons.
+
+    On a ladder, runs of the present rung are asked first; before there is one, those of the rungs below say too little.
+    """
+    timed = [run for run in state.runs.values() if run.wall_seconds]
+    spent = [run.wall_seconds for run in [run for run in timed if run.rung == state.rung] or timed]
     warm = spent[_COLD:] or spent
     return fmean(warm) * 1.2 + 1.0 if warm else None
 
@@ -106,6 +112,7 @@ def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, 
     noise = stdev(scores) if len(scores) > 1 else None
     gain, _ = provable_gain(plan, 1.0 if noise is None else noise, past)
     return Forecast(
+        rung=min(state.rung, max(len(budget.ladder) - 1, 0)),
         runs_left=runs_left,
         hours_left=hours_left,
         slots=side_by_side,
@@ -177,6 +184,7 @@ def page(contract: Contract, found: Forecast, *, now: str) -> tuple[tuple[str, s
     return (
         ("Command", _command(contract)),
         ("Budget", _budget(contract, found)),
+        *((("Ladder", _ladder(contract, found)),) if contract.budget.ladder else ()),
         ("Seeds", _seeds(contract, found)),
         ("Fits", _fits(found)),
         ("Smallest gain", _gain(contract, found)),
@@ -202,8 +210,21 @@ def _budget(contract: Contract, found: Forecast) -> str:
     unit = budget.stop_unit.replace("_", " ")
     return (
         f"{found.runs_left:,} of {budget.max_runs:,} runs and {found.hours_left:.3g} of {budget.max_wall_hours:g} "
-        f"hours are left; {beside}, {budget.stop_amount:,.0f} {unit} each, never over {budget.run_wall_seconds:,.0f} s."
+        f"hours are left; {beside}, {budget.amount(found.rung):,.0f} {unit} each, "
+        f"never over {budget.run_wall_seconds:,.0f} s."
     )
+
+
+def _ladder(contract: Contract, found: Forecast) -> str:
+    ladder, here = contract.budget.ladder, found.rung + 1
+    rungs = ", ".join(f"{rung.amount:,.0f}" for rung in ladder)
+    above = (
+        f"after {_count(ladder[found.rung].candidates, 'candidate')} here, and only where the tip is clearly learning, "
+        "the next one begins with a new baseline, and everything below is for this rung alone"
+        if here < len(ladder)
+        else "it is the last one"
+    )
+    return f"Rung {here} of {len(ladder)} ({rungs}); {above}."
 
 
 def _seeds(contract: Contract, found: Forecast) -> str:

@@ -1,4 +1,4 @@
-"""Room on the disk: how much something takes, how much is free, and whether that is enough for a night."""
+"""Room on this machine: what a folder takes, how much disk is free, whether a night has enough of it; and the cores."""
 
 import os
 import shutil
@@ -43,3 +43,8 @@ def size(count: float) -> str:
         if count >= step:
             return f"{count / step:.1f} {unit}"
     return f"{count:.0f} bytes"
+
+
+def usable_cores() -> int:
+    """How many processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

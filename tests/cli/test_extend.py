@@ -62,6 +62,19 @@ def test_candidates_raise_the_stop_rule_and_the_standing_approval_that_covered_i
     assert unattended.standings()["experiments"] == "in force"
 
 
+def test_a_person_raises_what_agents_may_cost(cartpole: Scene) -> None:
+    seen = at_terminal("extend", "--dollars", "2.5", "--tokens", "1000", cwd=cartpole.project)
+    assert seen.code == 0 and "budget.max_dollars: 0 → 2.5" in seen.terminal, seen.stderr
+    budget = cartpole.contract().budget
+    assert (budget.max_dollars, budget.max_tokens) == (2.5, 1000)
+
+
+def test_nobody_unattended_pays_for_an_agent(unattended: Scene, verb: Verb) -> None:
+    done = verb("extend", "--dollars", "2.5", "--yes", "--dir", str(unattended.project))
+    assert done.code == 3 and "pays for a coding agent" in done.stderr
+    assert unattended.contract().budget.max_dollars == 0
+
+
 def test_a_standing_approval_that_was_smaller_stays(unattended: Scene, verb: Verb) -> None:
     unattended.rewrite(lambda terms: terms["experiments"]["automation"].update(max_candidates=10))
     unattended.approve(Clause.EXPERIMENTS, who=Who("tester", Strength.UNATTENDED))

@@ -8,6 +8,7 @@ import pytest
 
 from overnight.forecast import Forecast, forecast, page
 from overnight.records.contract import Contract
+from overnight.records.ladder import Rung
 from overnight.records.run import Outcome
 from overnight.study.state import RunState, StudyState
 from scenes import Said, Scene, digest_of
@@ -124,3 +125,19 @@ def test_the_spread_of_the_baseline_gives_the_gain_its_unit(cartpole: Scene) -> 
     told = dict(page(cartpole.contract(), found, now="Mon 07:00"))
     assert told["Smallest gain"].startswith("11 return, found with a chance of 80 %")
     assert told["Finish"].startswith("About Mon 07:00")
+
+
+def test_on_a_ladder_the_plan_is_for_the_present_rung(cartpole: Scene) -> None:
+    contract = cartpole.contract()
+    rungs = tuple(Rung(amount=amount, episodes=5, candidates=3) for amount in (1000, contract.budget.stop_amount))
+    on_ladder = replace(contract, budget=replace(contract.budget, ladder=rungs))
+    low, high = StudyState(), StudyState()
+    high.rung = 1
+    high.runs["r-0001"] = replace(ended("c-0001", 1), wall_seconds=10.0)
+    high.runs["r-0002"] = replace(ended("c-0001", 2), wall_seconds=100.0, rung=1)
+    told = [dict(page(on_ladder, planned(on_ladder, state), now="")) for state in (low, high)]
+    assert "1,000 env steps each" in told[0]["Budget"] and "100,000 env steps each" in told[1]["Budget"]
+    assert told[0]["Ladder"].startswith("Rung 1 of 2 (1,000, 100,000); after 3 candidates here")
+    assert told[1]["Ladder"] == "Rung 2 of 2 (1,000, 100,000); it is the last one."
+    assert planned(on_ladder, high).run_seconds == pytest.approx(100 * 1.2 + 1)
+    assert "Ladder" not in dict(page(contract, planned(contract), now=""))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overnight.report.scales import Scale, nice_ticks, tick_label
+from overnight.report.scales import Scale, nice_ticks, tick_labels
 
 
 def test_a_value_lies_where_arithmetic_says() -> None:
@@ -39,8 +39,14 @@ def test_any_two_numbers_give_a_few_rising_ticks_around_them(one: float, other: 
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
-    [(0, "0"), (500, "500"), (5000, "5,000"), (20_000, "20k"), (1_500_000, "1.5M"), (-3e9, "−3G"), (0.05, "0.05")],
+    ("values", "shown"),
+    [
+        ([0, 500, 5000], ["0", "500", "5,000"]),
+        ([0, 5000, 10_000], ["0", "5k", "10k"]),
+        ([500_000, 1_500_000], ["0.5M", "1.5M"]),
+        ([-3e9, 0], ["−3G", "0"]),
+        ([0.05], ["0.05"]),
+    ],
 )
-def test_tick_labels_are_short(value: float, shown: str) -> None:
-    assert tick_label(value) == shown
+def test_tick_labels_are_short_and_of_one_unit(values: list[float], shown: list[str]) -> None:
+    assert tick_labels(values) == shown

@@ -1,4 +1,4 @@
-"""`overnight extend`: more hours, runs or candidates for the same study."""
+"""`overnight extend`: more hours, runs, candidates, dollars or tokens for the same study."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +21,8 @@ def extend(
     hours: Annotated[float | None, typer.Option(help="Hours more that the study may take.")] = None,
     runs: Annotated[int | None, typer.Option(help="Training runs more.")] = None,
     candidates: Annotated[int | None, typer.Option(help="Candidates more before the stop rule fires.")] = None,
+    dollars: Annotated[float | None, typer.Option(help="Dollars more that coding agents may cost.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Tokens more that coding agents may read and write.")] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Approve unattended, where `overnight approve --yes` may.")
     ] = False,
@@ -35,7 +37,7 @@ def extend(
     stay. It asks as `overnight approve` does, and nothing is written when the word is not given. Results stay
     comparable, so `overnight start` goes on where the night stopped.
 
-    Examples: `overnight extend --hours 4`, `overnight extend --runs 200 --candidates 50`
+    Examples: `overnight extend --hours 4`, `overnight extend --runs 200`, `overnight extend --dollars 5`
     """
     from overnight.admission import read_terms
     from overnight.cli.approve import How, word_for
@@ -45,7 +47,7 @@ def extend(
 
     machine, at = active(folder)
     with Study.open(machine, at, doing="overnight extend") as study:
-        found = raises(_in_force(study, read_terms(machine, at)), More(hours, runs, candidates))
+        found = raises(_in_force(study, read_terms(machine, at)), More(hours, runs, candidates, dollars, tokens))
         old = at.contract.read_bytes()
         text = extended(old.decode(), found, where=str(at.contract))
     after = read(text, where=str(at.contract))

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from overnight.contract import agents
+from overnight.contract import agents, length
+from overnight.contract.length import UNKNOWN_STEPS
 from overnight.contract.read import UNKNOWN
 from overnight.records.contract import CALLED, CLAUSE_TYPES, Clause, Contract
 from overnight.records.schema import field_sentences
@@ -56,6 +57,8 @@ class Ground:
     """Files of the repository that look like entry points; written as comments, never as values."""
     tier: Tier = "T1"
     """The isolation that this machine was seen to have, as far as drafts ask for it."""
+    slots: int = 1
+    """How many runs this machine takes at a time."""
 
 
 def for_env(
@@ -63,7 +66,8 @@ def for_env(
 ) -> str:
     """Draft for a Gymnasium environment and a built-in trainer, complete as far as both are known."""
     hours = stated.hours if stated.hours is not None else 8.0
-    steps = stated.env_steps if stated.env_steps is not None else 100_000
+    usual = length.steps(stated.env or "", hours, ground.slots) if stated.trainer in (None, "ppo") else UNKNOWN_STEPS
+    steps = stated.env_steps if stated.env_steps is not None else usual
     sections: Sections = {
         Clause.TASK: {
             "name": ground.task,

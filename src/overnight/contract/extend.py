@@ -1,10 +1,10 @@
-"""More of what the contract allows already: hours, runs or candidates. Pure: a text in, a text out.
+"""More of what the contract allows already: hours, runs, candidates, dollars or tokens. Pure: a text in, a text out.
 
 Only raises. What is not an amount is changed by editing the contract and approving it, where a person reads it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from overnight.errors import UserError
 from overnight.records.contract import Clause, Contract
@@ -18,6 +18,8 @@ class More:
     hours: float | None = None
     runs: int | None = None
     candidates: int | None = None
+    dollars: float | None = None
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Raise:
 
 def raises(contract: Contract, more: More) -> tuple[Raise, ...]:
     """Every value that grows, in the order of the contract."""
-    for name, added in (("hours", more.hours), ("runs", more.runs), ("candidates", more.candidates)):
+    for name, added in asdict(more).items():
         if added is not None and not added > 0:
             raise UserError(
                 f"--{name}",
@@ -56,6 +58,11 @@ def _raises(contract: Contract, more: More) -> Iterator[Raise]:
     if more.hours is not None:
         hours = float(f"{budget.max_wall_hours + more.hours:.10g}")  # without floating-point dust
         yield Raise(Clause.BUDGET, ("max_wall_hours",), budget.max_wall_hours, hours)
+    if more.dollars is not None:
+        dollars = float(f"{budget.max_dollars + more.dollars:.10g}")
+        yield Raise(Clause.BUDGET, ("max_dollars",), budget.max_dollars, dollars)
+    if more.tokens is not None:
+        yield Raise(Clause.BUDGET, ("max_tokens",), budget.max_tokens, budget.max_tokens + more.tokens)
     if more.candidates is not None:
         covered, most = experiments.automation.max_candidates, experiments.stop.max_candidates
         if covered >= most:  # what ran without being asked about goes on doing so

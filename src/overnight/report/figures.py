@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from overnight.report.curves import BandPoint
-from overnight.report.scales import Scale, nice_ticks, tick_label
+from overnight.report.scales import Scale, nice_ticks, tick_labels
 from overnight.report.text import decimals_for, markup, number, signed
 
 CHAR = 6.9
@@ -103,7 +103,7 @@ def line_chart(series: Sequence[Series], levels: Sequence[Level], *, titles: tup
     ticks_y = nice_ticks(min(_values(points, near)), max(_values(points, near)), 5)
     first, last = min(p.env_steps for p in points), max(p.env_steps for p in points)
     first = 0.0 if 0 < first < last / 10 else first
-    left = 14 + CHAR * max(len(tick_label(tick)) for tick in ticks_y)
+    left = 14 + CHAR * max(map(len, tick_labels(ticks_y)))
     right = size.width - 12 - CHAR * min(30, max(len(says) for says in _labels(series, near)))
     legend, rows = _legend(series, size, room=CHAR * len(titles[1]))
     across = Scale(first, last if last > first else first + 1, left, right)
@@ -150,7 +150,7 @@ def bar_strip(bars: Sequence[Bar], *, unit: str, size: Size) -> str:
     if not values:
         return ""
     ticks = nice_ticks(min(0.0, *values), max(0.0, *values), 6)
-    left = 14 + CHAR * max(len(tick_label(tick)) for tick in ticks)
+    left = 14 + CHAR * max(map(len, tick_labels(ticks)))
     up = Scale(ticks[0], ticks[-1], size.height - 46, 26)
     room = (size.width - left - 8) / len(bars)
     zero = up.at(0)
@@ -197,21 +197,19 @@ def _near(levels: Sequence[Level], low: float, high: float) -> list[Level]:
 
 def _grid_y(ticks: Sequence[float], up: Scale, ends: tuple[float, float]) -> list[str]:
     parts = []
-    for tick in ticks:
+    for tick, label in zip(ticks, tick_labels(ticks), strict=True):
         y = up.at(tick)
         parts.append(f'<line class="grid" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(
-            f'<text class="tick" x="{ends[0] - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{tick_label(tick)}</text>'
-        )
+        parts.append(f'<text class="tick" x="{ends[0] - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     return parts
 
 
 def _axis_x(ticks: Sequence[float], across: Scale, y: float) -> list[str]:
     parts = [f'<line class="axis" x1="{across.start:.1f}" x2="{across.end:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>']
-    for tick in ticks:
+    for tick, label in zip(ticks, tick_labels(ticks), strict=True):
         x = across.at(tick)
         parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{y:.1f}" y2="{y + 5:.1f}"/>')
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{y + 19:.1f}" text-anchor="middle">{tick_label(tick)}</text>')
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{y + 19:.1f}" text-anchor="middle">{label}</text>')
     return parts
 
 

@@ -1,6 +1,7 @@
 """From numbers to places on a figure: ticks that people read, and the way from a value to a pixel."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from overnight.report.text import number
@@ -52,10 +53,10 @@ def widened(low: float, high: float) -> tuple[float, float]:
     return low - room, high + room
 
 
-def tick_label(value: float) -> str:
-    """A tick's value, short: `20k`, `1.5M`, `0.05`."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            scale = 1e3 if letter == "k" else size
-            return number(round(value / scale, 6)) + letter
-    return number(round(value, 9))
+def tick_labels(values: Sequence[float]) -> list[str]:
+    """The ticks of one axis, short and in one unit: `5k` and `10k`, `0.5M` and `1.5M`, `0.05`."""
+    largest = max(map(abs, values), default=0.0)
+    for size, scale, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if largest >= size:
+            return [number(round(value / scale, 6)) + (letter if value else "") for value in values]
+    return [number(round(value, 9)) for value in values]

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from overnight.records.transfer import Transfer
 from overnight.report.figures import Size, svg
-from overnight.report.scales import Scale, nice_ticks, tick_label
+from overnight.report.scales import Scale, nice_ticks, tick_labels
 from overnight.report.text import count, markdown, markup, number, signed
 
 FOOTNOTE = (
@@ -71,11 +71,11 @@ def _panel(one: Transfer, left: float, unit: str) -> list[str]:
     room = (_PANEL - 44) / len(arms)
     parts = [f'<text class="label" x="{left:.1f}" y="14">{markup(one.env.id, 26)}</text>']
     parts.append(f'<text x="{left:.1f}" y="30">{markup(f"{one.times:g}x the training, {unit}", 32)}</text>')
-    for tick in ticks:
+    for tick, label in zip(ticks, tick_labels(ticks), strict=True):
         line = "zero" if tick == 0 else "grid"
         y = up.at(tick)
         parts.append(f'<line class="{line}" x1="{start:.1f}" x2="{left + _PANEL:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{start - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{tick_label(tick)}</text>')
+        parts.append(f'<text x="{start - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     for place, (name, tone, scores) in enumerate(arms):
         parts += _bar(name, tone, scores, (start + room * (place + 0.5), up))
     return parts
