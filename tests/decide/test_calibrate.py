@@ -40,7 +40,7 @@ def test_a_study_says_what_it_can_prove_and_how_many_experiments_fit() -> None:
         (8, None),
         (15, None),
         (16, (4,)),
-        (24, (5,)),
+        (24, (4, 6)),
         (32, (5, 8)),
         (48, (6, 10)),
         (100, (6, 12)),

@@ -138,7 +138,7 @@ def _layout(runs: float) -> tuple[int, int, LookPlan | None, int]:
     if runs >= 28:
         return min(8, int(runs // 5)), 2, LookPlan(looks=(5, 8), shares=(0.5, 0.5)), 0
     if runs >= 22:
-        return 4, 1, LookPlan(looks=(5,), shares=(1.0,)), 0
+        return 3, 1, LookPlan(looks=(4, 6), shares=(0.75, 0.25)), 0
     if runs >= LEAST_FOR_A_CLAIM:
         return 4, 1, LookPlan(looks=(4,), shares=(1.0,)), 0
     return max(1, int(runs // 4)), 1 if runs >= _FEW else 0, None, 0
