@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from overnight import calibrating, judge, plants, verifying
+from overnight import ablating, calibrating, judge, plants, verifying
 from overnight.admission import (
     Drafting,
     admit_candidate,
@@ -38,6 +38,7 @@ from overnight.records.limits import Scalar
 from overnight.records.metric import Direction
 from overnight.records.proposal import Exhausted, Proposal, View, Wait
 from overnight.records.text import sentence
+from overnight.schedules import schedule, spare
 from overnight.study.state import CandidateState
 from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
@@ -101,7 +102,7 @@ def _until_over(one: Night) -> str:
             bench.study.machine.sleep(LOOK_SECONDS)
         elif one.finishing() or one.spent:
             return one.spent or ASKED
-        elif not wanted and not _propose(one) and not _is_time_to_certify(one):
+        elif not wanted and not _propose(one) and not _is_time_to_certify(one) and not _ablate(one):
             return one.over
 
 
@@ -125,6 +126,12 @@ def _verify(bench: Bench) -> bool:
     return True
 
 
+def _ablate(one: Night) -> bool:
+    """Take the certified stack apart with the runs that are left over; False when that is done, or cannot be."""
+    bench, left = one.bench, runs_left(one)
+    return ablating.draft(bench, left) or ablating.conclude(bench, left) or bool(ablating.wanted(bench, left))
+
+
 def turn(bench: Bench, loop: LoopDecision, because: str) -> None:
     """Write down what the loop does where no verdict says it."""
     bench.study.append(Actor.ENGINE, Turn(loop=loop, because=sentence(because)))
@@ -138,21 +145,36 @@ def _begin(one: Night) -> bool:
         return False
     certifying = _is_time_to_certify(one)
     wanted = list(judge.wanted(bench, certifying=certifying))
-    if certifying and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
-        _narrow(bench, wanted[0].round)
+    if one.over and not wanted and not certifying:
+        wanted = ablating.wanted(bench, runs_left(one) + len(bench.going))
+    free = max(bench.slots - len(bench.going), 0)
+    if certifying and free and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
+        _narrow(one, wanted[0].round)
+        wanted = list(judge.wanted(bench, certifying=True))
     try:
-        for want in wanted[: max(bench.slots - len(bench.going), 0)]:
+        for want in wanted[:free]:
             begin(bench, want)
     except Spent as spent:
         one.spent = str(spent)
     return bool(wanted)
 
 
-def _narrow(bench: Bench, attempt: int) -> None:
-    """Say that the runs go into certifying the tip now; the placebo's control is none of it."""
-    if attempt and not bench.going:
-        tip = judge.tip(bench)
-        turn(bench, LoopDecision.NARROW, f"The next runs go into certifying {tip}, attempt {attempt} of this study.")
+def _narrow(one: Night, attempt: int) -> None:
+    """Fix the looks of an attempt before its first run, and say that the runs go into it now."""
+    bench = one.bench
+    race, plan = judge.race_of(bench), bench.follower.plan
+    fixed = None if race is None or plan is None else schedule(bench.study.state, race, plan, _left_over(one))
+    if fixed is None:
+        return
+    tip = judge.tip(bench)
+    turn(bench, LoopDecision.NARROW, f"The next runs go into certifying {tip}, attempt {attempt} of this study.")
+    bench.study.append(Actor.ENGINE, fixed)
+
+
+def _left_over(one: Night) -> float | None:
+    """The runs that a last attempt may take into its last look; None while the search may go on."""
+    plan = one.bench.follower.plan
+    return spare(one.bench.contract, plan, runs_left(one)) if one.over and plan is not None else None
 
 
 def _check_baseline(bench: Bench) -> None:
@@ -273,7 +295,7 @@ def _why_over(one: Night) -> str:
         return f"The stop rule fired: {barren} candidates in a row were not kept."
     if stop.target_score is not None and _reached(one.bench, stop.target_score):
         return f"The stop rule fired: the tip scores {stop.target_score:g} or better on the screening seeds."
-    if len(state.runs) >= contract.budget.max_runs:
+    if state.paid_runs >= contract.budget.max_runs:
         return f"The budget of {contract.budget.max_runs:,} runs is used up."
     if runs_left(one) < 1:
         return "The time of the night is used up."
@@ -284,7 +306,7 @@ def runs_left(one: Night) -> float:
     """How many runs the study's budget and the night's time still hold."""
     bench = one.bench
     in_time = max(one.deadline - one.bench.study.machine.running(), 0.0) * bench.slots / _run_seconds(bench)
-    return min(float(bench.contract.budget.max_runs - len(bench.study.state.runs)), in_time)
+    return min(float(bench.contract.budget.max_runs - bench.study.state.paid_runs), in_time)
 
 
 def _reached(bench: Bench, target: float) -> bool:
@@ -304,7 +326,7 @@ def _progress(one: Night) -> str:
         f"trying {focus.id}" if focus is not None else "certifying the tip" if bench.study.state.stack else "waiting"
     )
     left = max(one.deadline - bench.study.machine.running(), 0.0)
-    runs_left = max(bench.contract.budget.max_runs - len(bench.study.state.runs), 0)
+    runs_left = max(bench.contract.budget.max_runs - bench.study.state.paid_runs, 0)
     left = min(left, (runs_left + len(bench.going)) * _run_seconds(bench) / bench.slots)
     return f"{len(bench.study.state.runs)} runs, {doing}; at most {_told(left)} left"
 
@@ -342,7 +364,6 @@ def _stop_what_is_settled(bench: Bench) -> None:
 
 
 def _stop_runs(bench: Bench, candidate: str) -> None:
-    """What is still going for a candidate that was rejected early would only cost."""
     for name, folder in bench.going.items():
         if bench.study.state.runs[name].candidate == candidate:
             bench.launcher.stop(folder)
@@ -369,4 +390,6 @@ def _is_time_to_certify(one: Night) -> bool:
     ending = bool(one.over) or plan.is_ending(race, past, left)
     if judge.in_focus(bench) is not None and not ending:
         return False  # an idea that waits is cheaper than an attempt, and is then certified with the rest
-    return left >= 2 * plan.looks.looks[0] and plan.should_certify(race, past, ending=ending)
+    if left < 2 * plan.looks.looks[0]:
+        return False
+    return plan.should_certify(race, past, ending=ending, runs_left=_left_over(one))
