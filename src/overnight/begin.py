@@ -7,6 +7,7 @@ finished by beginning again, and a second beginning changes nothing.
 import os
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,9 +66,17 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
     trainer = stated.trainer or trainers.DEFAULT
     space = trainers.space(trainer)
     params, source = space.defaults(), space.source
+    if stated.recipe and stated.cold:
+        raise UserError(
+            "--cold",
+            "withholds the recipes of this family, but --recipe takes one as the baseline",
+            hint="leave one of the two out",
+        )
     if stated.recipe:
         found = trainers.need_recipe(trainer, stated.env or "")
         params, source = {**params, **found.params}, f"Overnight's recipe for {found.family}. {found.source}"
+    if stated.params:
+        params, source = {**params, **trainers.fitting(space, stated.params)}, _changed_source(source, stated.params)
     facts, notes = _with_an_end(*env_facts(machine, stated.env or ""))
     trainers.check_actions(trainer, facts.actions)
     store = Store(machine, at.task.root.store)
@@ -87,6 +96,11 @@ def begin_env(machine: Machine, place: Place, stated: Stated) -> Begun:
     return _create(machine, at, store, tree, text, (*notes, *why))
 
 
+def _changed_source(source: str, params: Mapping[str, object]) -> str:
+    changes = ", ".join(f"{key} is {value}" for key, value in params.items())
+    return f"{source} Stated for this study: {changes}."
+
+
 def begin_repository(machine: Machine, place: Place, stated: Stated) -> Begun:
     """Draft a study of the training repository that the project's folder belongs to, without changing it."""
     project = check_project(place.project)
@@ -96,6 +110,13 @@ def begin_repository(machine: Machine, place: Place, stated: Stated) -> Begun:
             f"names the built-in trainer {stated.trainer!r}, but a repository trains by its own command",
             hint="name an environment instead of the repository, or leave --trainer out",
         )
+    for option, said in (("--cold", stated.cold), ("--set", stated.params)):
+        if said:
+            raise UserError(
+                option,
+                "is about the settings of a built-in trainer, but a repository trains by its own command",
+                hint=f"name an environment instead of the repository, or leave {option} out",
+            )
     source = user_commit(machine, project)
     if source is None:
         raise UserError(

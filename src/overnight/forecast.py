@@ -5,6 +5,7 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from overnight.admission import slots
+from overnight.contract.trainers import what_search_knows
 from overnight.decide.calibrate import experiments_that_fit, provable_gain
 from overnight.decide.plan import LEAST_FOR_A_CLAIM, StudyPlan, cost_of_an_idea, plan_study
 from overnight.decide.telling import decimals, told
@@ -181,8 +182,10 @@ def _why_nothing(contract: Contract, state: StudyState, plan: StudyPlan, fits: d
 
 def page(contract: Contract, found: Forecast, *, now: str) -> tuple[tuple[str, str], ...]:
     """Heading and sentence, in the order in which they are read; `now` is the time of the finish, if known."""
+    knows = what_search_knows(contract)
     return (
         ("Command", _command(contract)),
+        *((("Search", knows),) if knows else ()),
         ("Budget", _budget(contract, found)),
         *((("Ladder", _ladder(contract, found)),) if contract.budget.ladder else ()),
         ("Seeds", _seeds(contract, found)),

@@ -31,6 +31,7 @@ from overnight.forecast import run_seconds
 from overnight.intake import carry_over, hear_inbox, take_up
 from overnight.ladder import climb
 from overnight.ports import Proposer
+from overnight.propose.diagnostics import diagnostics
 from overnight.propose.view import Sources, view
 from overnight.records.decision import Decision, LoopDecision, Turn, Verdict
 from overnight.records.lifecycle import Actor, State
@@ -45,6 +46,7 @@ from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 LOOK_SECONDS = 0.1
 ASKED = "Somebody asked to finish."
 CALIBRATED = "The baseline is calibrated."
+_DIAGNOSED = 4
 MOST_REFUSED = 20
 """A proposer that is refused so often in a row has nothing to offer that may run."""
 
@@ -260,6 +262,8 @@ def view_of(bench: Bench) -> View:
         space=trainers.space(trainer) if trainer is not None else None,
         params=lambda tree: _params(bench, tree),
         proposal=lambda found: _idea(bench, found),
+        starting=trainers.starting_points(trainer, bench.contract) if trainer is not None else (),
+        diagnostics=lambda found: _diagnostics(bench, found) if trainer is not None else {},
     )
     return view(study.state, bench.contract, sources)
 
@@ -268,6 +272,14 @@ def _idea(bench: Bench, found: CandidateState) -> Proposal:
     if found.id not in bench.ideas:
         bench.ideas[found.id] = drafted(bench.study.machine, bench.study.at, found).proposal
     return bench.ideas[found.id]
+
+
+def _diagnostics(bench: Bench, found: CandidateState) -> dict[str, float]:
+    """What the newest trainings of a candidate reported about themselves, where no code of a candidate's ran."""
+    if bench.contract.runs_candidate_code():
+        return {}
+    told = [bench.study.at.runs / name / "out" / "metrics.jsonl" for name in found.runs[-_DIAGNOSED:]]
+    return diagnostics(bench.study.machine.read(str(path)) or b"" for path in told)
 
 
 def _params(bench: Bench, tree: str) -> Mapping[str, Scalar]:
@@ -392,4 +404,6 @@ def _is_time_to_certify(one: Night) -> bool:
         return False  # an idea that waits is cheaper than an attempt, and is then certified with the rest
     if left < 2 * plan.looks.looks[0]:
         return False
-    return plan.should_certify(race, past, ending=ending, runs_left=_left_over(one))
+    if ending:
+        return plan.should_certify(race, past, ending=True, runs_left=_left_over(one))
+    return plan.is_time(race, past, left)

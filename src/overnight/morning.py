@@ -19,6 +19,7 @@ import numpy as np
 from overnight.ablating import stack_of, why_not
 from overnight.admission import drafted
 from overnight.claims import claims, completed_runs, incumbent, median_run
+from overnight.contract.trainers import what_search_knows
 from overnight.decide.certify import MEANING
 from overnight.errors import OvernightError
 from overnight.evaluate.measure import measure_reference, record
@@ -112,6 +113,7 @@ class Morning:
             ledger_head=state.head,
             ledger_entries=state.entries,
             error=self._error(),
+            search=what_search_knows(contract),
             behaviour=self._behaviour(),
             attribution=self._attribution(),
         )

@@ -4,6 +4,7 @@ from time import process_time
 
 import pytest
 
+from overnight.decide.plan import StudyPlan, plan_study
 from overnight.decide.race import Attempted, Entered, Event, Race, Ran, Want, race
 from overnight.decide.screened import RaceRule
 from overnight.records.decision import LoopDecision, Verdict
@@ -181,3 +182,30 @@ def _events(family: str, *, candidates: int) -> list[Event]:
         tell(Entered(str(number)))
         run()
     return events
+
+
+# When an attempt is made
+
+
+def _led(runs: int, lead: float) -> tuple[StudyPlan, Race]:
+    """A race whose tip leads the baseline by so many noises."""
+    plan = plan_study(runs)
+    found = Race(plan.rule, "0")
+    for number in range(plan.rule.baseline_seeds):
+        found.tell(Ran("0", number, float(number % 2)))
+    found.tell(Entered("1"))
+    while found.racing is not None:
+        for want in found.wants():
+            found.tell(
+                Ran(want.candidate, want.number, float(want.number % 2) + (lead if want.candidate == "1" else 0))
+            )
+    return plan, found
+
+
+def test_a_study_of_few_runs_keeps_its_attempt_for_the_end_and_one_of_many_does_not_wait() -> None:
+    plan, few = _led(40, 10.0)
+    assert plan.should_certify(few, ())
+    assert not plan.is_time(few, (), 30)
+    assert plan.is_time(few, (), 15)
+    plan, many = _led(400, 10.0)
+    assert plan.is_time(many, (), 380)

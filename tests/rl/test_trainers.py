@@ -65,7 +65,7 @@ def module(trainer: str) -> Any:
 
 def order(trainer: str, amount: float, *, unit: str = "env_steps", env: str = "", **params: Any) -> Order:
     which = Env("gymnasium", env or ENV[trainer], {}, None, clip_actions=True)
-    return Order("r-0001", which, 2**63 + 5, Budget(unit, amount), SMALL[trainer] | params, 1, "cpu", None)
+    return Order("r-0001", which, 2**63 + 5, Budget(unit, amount), SMALL.get(trainer, {}) | params, 1, "cpu", None)
 
 
 Trained = Callable[..., Path]
@@ -95,7 +95,36 @@ def lines(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("trainer", BUILT_IN)
+SINGLE = tuple(name for name in BUILT_IN if name != "any")
+
+
+def test_the_space_of_any_trainer_is_that_of_all_of_them_and_says_which_algorithm_reads_what() -> None:
+    whole, parts = space("any"), {name: space(name) for name in SINGLE}
+    assert whole.parameters[0].choices == SINGLE
+    assert {one.name for one in whole.parameters[1:]} == {
+        one.name for all_ in parts.values() for one in all_.parameters
+    }
+    for one in whole.parameters[1:]:
+        readers = {name: found for name, all_ in parts.items() if (found := all_.find(one.name)) is not None}
+        assert one.algorithms == (tuple(readers) if len(readers) < len(SINGLE) else ()), one.name
+        assert one.default == next(iter(readers.values())).default
+        for found in readers.values():
+            assert (found.type, found.log, found.choices) == (one.type, one.log, one.choices), one.name
+            if one.low is not None and one.high is not None:
+                assert found.low is not None and one.low <= found.low, one.name
+                assert found.high is not None and found.high <= one.high, one.name
+
+
+@pytest.mark.parametrize(("algorithm", "other"), [("ppo", "dqn"), ("dqn", "ppo")])
+def test_any_trainer_trains_as_the_chosen_one_does(trained: Trained, algorithm: str, other: str) -> None:
+    """What only another algorithm reads changes nothing."""
+    params: dict[str, Any] = {"env": "CartPole-v1", **space(algorithm).defaults(), "hidden_units": 16}
+    alien = {one.name: one.default for one in space("any").parameters if one.algorithms == (other,)}
+    chosen = trained("chosen", "any", 1024, **params, **alien, algorithm=algorithm)
+    assert weights(chosen) == weights(trained("alone", algorithm, 1024, **params))
+
+
+@pytest.mark.parametrize("trainer", SINGLE)
 def test_the_space_file_says_what_the_dataclass_says(trainer: str) -> None:
     config, listed = module(trainer).Parameters, space(trainer)
     sentences = field_sentences(config)

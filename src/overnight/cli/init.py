@@ -1,6 +1,6 @@
 """`overnight init`: draft a study."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,16 +8,24 @@ from overnight.cli.options import (
     HERE,
     Agent,
     Candidates,
+    Cold,
     Dir,
     EnvSteps,
     FromRecipe,
     Hours,
     Json,
     Plants,
+    Runs,
+    Setting,
     Trainer,
+    settings,
     verb_app,
 )
 from overnight.cli.output import data, say
+
+if TYPE_CHECKING:
+    from overnight.begin import Begun
+    from overnight.machine import RealMachine
 
 app = verb_app("Draft a study.")
 
@@ -34,9 +42,12 @@ def init(
     hours: Hours = None,
     env_steps: EnvSteps = None,
     candidates: Candidates = None,
+    runs: Runs = None,
     plants: Plants = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
+    cold: Cold = False,
+    params: Setting = None,
     agent: Agent = None,
     folder: Dir = HERE,
     as_json: Json = False,
@@ -49,11 +60,9 @@ def init(
     Examples: `overnight init CartPole-v1 --hours 8`, `overnight init Pendulum-v1 --trainer sac`,
     `overnight init . --env MyEnv-v0`
     """
-    from overnight.admission import next_action, read_terms
     from overnight.begin import Place, begin_env, begin_repository
     from overnight.contract.draft import Stated
     from overnight.machine import RealMachine
-    from overnight.study.study import read_state
 
     machine = RealMachine()
     is_repository = target is None or (folder / target).is_dir()
@@ -67,10 +76,19 @@ def init(
         plants=plants,
         trainer=trainer,
         recipe=recipe,
+        cold=cold,
+        runs=runs,
+        params=settings(params),
         agent=agent,
     )
     begin = begin_repository if is_repository else begin_env
-    begun = begin(machine, Place(project.resolve(), task, study), stated)
+    _tell(machine, begin(machine, Place(project.resolve(), task, study), stated), as_json=as_json)
+
+
+def _tell(machine: "RealMachine", begun: "Begun", *, as_json: bool) -> None:
+    from overnight.admission import next_action, read_terms
+    from overnight.study.study import read_state
+
     for note in begun.notes:
         say(note)
     sentence, command = next_action(read_state(machine, begun.at), read_terms(machine, begun.at))

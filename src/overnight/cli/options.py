@@ -20,10 +20,20 @@ Plants = Annotated[
     bool, typer.Option("--plants", help="Plant a placebo and a cheat among the candidates, to test the judge.")
 ]
 Trainer = Annotated[
-    str | None, typer.Option(help="The built-in trainer: ppo (default); sac for continuous actions; dqn for a list.")
+    str | None,
+    typer.Option(
+        help="The built-in trainer: ppo (default); sac for continuous actions; dqn for a list; any to search that too."
+    ),
 ]
 FromRecipe = Annotated[
     bool, typer.Option("--recipe", help="Take Overnight's recipe for this family of environments as the baseline.")
+]
+Cold = Annotated[
+    bool, typer.Option("--cold", help="Withhold every recipe and published setting of this family of environments.")
+]
+Runs = Annotated[int | None, typer.Option(help="How many training runs the study may make at most.")]
+Setting = Annotated[
+    list[str] | None, typer.Option("--set", help="A parameter of the baseline and its value: `key=value`.")
 ]
 Agent = Annotated[
     str | None,
@@ -37,6 +47,22 @@ HERE = Path()
 def verb_app(help_text: str) -> typer.Typer:
     """A typer application for one verb."""
     return typer.Typer(help=help_text, add_completion=False, no_args_is_help=False, rich_markup_mode="markdown")
+
+
+def settings(words: list[str] | None) -> dict[str, object]:
+    """The parameters that `--set key=value` names, each read as YAML."""
+    from overnight.errors import UserError
+    from overnight.study import yaml
+
+    found: dict[str, object] = {}
+    for word in words or ():
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise UserError("--set", f"`{word[:60]}` is not `key=value`")
+        if key in found:
+            raise UserError("--set", f"`{key[:60]}` is given twice")
+        found[key] = yaml.load(value, where=f"--set {key[:60]}")
+    return found
 
 
 def active(folder: Path) -> tuple[RealMachine, StudyFolder]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from overnight.cli.options import HERE, Dir, Json, active, verb_app
+from overnight.cli.options import HERE, Dir, Json, active, settings, verb_app
 from overnight.cli.output import data, say
 from overnight.records.proposal import Proposal
 
@@ -143,20 +143,12 @@ def _proposal(
 ) -> Proposal:
     from overnight.errors import UserError
     from overnight.records.codec import decode
-    from overnight.study import yaml
 
     if bool(changes) is (copy is not None):
         raise UserError(
             "overnight propose", "needs either `--set key=value` or `--from FOLDER`", hint="`overnight propose --help`"
         )
-    params: dict[str, object] = {}
-    for change in changes:
-        key, equals, value = change.partition("=")
-        if not equals or not key:
-            raise UserError("overnight propose", f"`--set {change[:60]}` is not `key=value`")
-        if key in params:
-            raise UserError("overnight propose", f"`--set {key[:60]}` is given twice")
-        params[key] = yaml.load(value, where=f"--set {key[:60]}")
+    params = settings(changes)
     if not because.strip():
         raise UserError("overnight propose", "`--because` is empty, but a candidate carries one hypothesis")
     parts = [f"{key} becomes {value}" for key, value in params.items()] if bundle else []

@@ -12,15 +12,19 @@ from overnight.cli.options import (
     HERE,
     Agent,
     Candidates,
+    Cold,
     Dir,
     EnvSteps,
     FromRecipe,
     Hours,
     Json,
     Plants,
+    Runs,
+    Setting,
     Trainer,
     active,
     login,
+    settings,
     verb_app,
 )
 from overnight.cli.output import data, say
@@ -56,12 +60,15 @@ def start(
     hours: Hours = None,
     env_steps: EnvSteps = None,
     candidates: Candidates = None,
+    runs: Runs = None,
     plants: Plants = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Approve unattended: a newly drafted study, and the eighth clause.")
     ] = False,
     trainer: Trainer = None,
     recipe: FromRecipe = False,
+    cold: Cold = False,
+    params: Setting = None,
     agent: Agent = None,
     detach: Detach = False,
     until: Until = None,
@@ -97,6 +104,9 @@ def start(
             plants=plants,
             trainer=trainer,
             recipe=recipe,
+            cold=cold,
+            runs=runs,
+            params=settings(params),
             agent=agent,
         )
         _draft(folder, stated, yes=yes)
@@ -304,6 +314,7 @@ def _wake(progress: Progress, trouble: str) -> None:
 
 def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:
     """What the night is about, before it begins."""
+    from overnight.contract.trainers import what_search_knows
     from overnight.isolation import tier_for
 
     budget = contract.budget
@@ -313,6 +324,8 @@ def _opening(study: "Study", contract: "Contract", slots: int) -> Iterator[str]:
         f"{budget.stop_unit.replace('_', ' ')} a run, {slots} at a time, {budget.max_wall_hours:g} h{again}."
     )
     yield f"Isolation {tier_for('T1')}. Baseline: {contract.baseline.source}"
+    if says := what_search_knows(contract):
+        yield says
     if contract.baseline.trainer == "built-in" and not _has_envpool():
         yield (
             "EnvPool is not installed, so environments are stepped by Gymnasium, which is slower; "

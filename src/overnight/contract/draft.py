@@ -4,7 +4,7 @@ The draft is text for a person to read and edit, with a sentence beside every ke
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from overnight.contract import agents, length
@@ -42,6 +42,9 @@ class Stated:
     plants: bool = False
     trainer: str | None = None
     recipe: bool = False
+    cold: bool = False
+    runs: int | None = None
+    params: Mapping[str, object] = field(default_factory=dict)
     agent: str | None = None
     policy: str = "certify"
 
@@ -221,7 +224,7 @@ def _budget(unit: str, amount: object, hours: object, stated: Stated) -> dict[st
         "stop_amount": amount,
         "metered": False,
         "run_wall_seconds": 1800,
-        "max_runs": 1000,
+        "max_runs": stated.runs if stated.runs is not None else 1000,
         "max_wall_hours": hours,
         "disk_gigabytes": 10,
         **agents.ceilings(speaks),
@@ -254,5 +257,6 @@ def _experiments(kinds: list[str], proposers: list[str], stated: Stated) -> dict
         "stop": {"max_candidates": most, "plateau_candidates": None, "target_score": None},
         "permissions": {"network": False, "trackers": []},
         "plants": plants,
+        **({"start": "cold"} if stated.cold else {}),
         **agent,
     }

@@ -1,6 +1,7 @@
 """The one screen on which a contract is approved: what may change, what is measured, what it
 may cost, what it can prove, and when it stops, in plain words."""
 
+from overnight.contract.trainers import what_search_knows
 from overnight.records.contract import Contract
 from overnight.records.metric import Direction, Guardrail
 
@@ -31,7 +32,8 @@ def _change(contract: Contract) -> str:
     code = "Candidates bring code of their own." if contract.runs_candidate_code() else "No candidate brings code."
     who = ", ".join(experiments.proposers)
     class_of = f"Proposed by {who}: {_few(experiments.kinds)}."
-    return f"{where}{keys}; everything else is protected. {class_of} {code}{_agent(contract)}"
+    knows = f" {says}" if (says := what_search_knows(contract)) else ""
+    return f"{where}{keys}; everything else is protected. {class_of} {code}{knows}{_agent(contract)}"
 
 
 def _measure(contract: Contract) -> str:

@@ -1,25 +1,37 @@
 """The built-in trainers, as data: their declared spaces, read without importing any of them."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
 from overnight.errors import UserError, did_you_mean
 from overnight.records import strict_json
 from overnight.records.codec import decode, loads
+from overnight.records.contract import Contract
 from overnight.records.limits import Name, Scalar, Sentence
-from overnight.records.space import Space
+from overnight.records.space import Space, StartingPoint
 
-BUILT_IN = ("ppo", "sac", "dqn")
+BUILT_IN = ("ppo", "sac", "dqn", "any")
 DEFAULT = "ppo"
 ACTIONS: dict[str, tuple[str, ...]] = {
     "ppo": ("one list", "several lists", "bounded numbers", "numbers"),
     "sac": ("bounded numbers",),
     "dqn": ("one list",),
+    "any": ("one list", "several lists", "bounded numbers", "numbers"),
 }
 """The kinds of action that each trainer can learn to choose."""
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "classic control": ("CartPole", "Acrobot", "MountainCar", "MountainCarContinuous", "Pendulum"),
+    "Box2D": ("BipedalWalker", "BipedalWalkerHardcore", "LunarLander", "LunarLanderContinuous", "CarRacing"),
+    "MuJoCo": (
+        *("Ant", "HalfCheetah", "Hopper", "Humanoid", "HumanoidStandup", "InvertedDoublePendulum"),
+        *("InvertedPendulum", "Pusher", "Reacher", "Swimmer", "Walker2d"),
+    ),
+}
+"""Environments that are alike enough for a setting of one to tell about another, by their names without version."""
 
 
 def command(trainer: str) -> tuple[str, ...]:
@@ -33,6 +45,18 @@ def space(trainer: str) -> Space:
         raise _not_built_in(trainer)
     name = f"{trainer}.space.json"
     return loads(Space, files("overnight.rl.trainers").joinpath(name).read_bytes(), where=name)
+
+
+def fitting(space: Space, params: Mapping[str, object]) -> dict[str, Scalar]:
+    """The parameters as they are, or a sentence about the first that the trainer does not declare or allow."""
+    for key, value in params.items():
+        one = space.find(key)
+        if one is None:
+            hint = did_you_mean(key, [known.name for known in space.parameters])
+            raise UserError("--set", f"`{key[:60]}` is not a parameter of {space.trainer}", hint=hint)
+        if (wrong := one.why_not(value)) is not None:
+            raise UserError("--set", f"`{key}` {wrong}")
+    return dict(params)  # type: ignore[arg-type] # what fits a parameter is a scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +75,71 @@ class Recipe:
 
 def recipe(trainer: str, env: str) -> Recipe | None:
     """The recipe of a trainer for the family of an environment, or None where there is none."""
-    base = re.sub(r"-v[0-9]+$", "", env)
+    base = _base(env)
     return next((one for one in _recipes().get(trainer, ()) if base in one.envs), None)
+
+
+def family(env: str) -> str | None:
+    """The family of an environment, or None for one that belongs to none that we know."""
+    base = _base(env)
+    return next((name for name, envs in FAMILIES.items() if base in envs), None)
+
+
+def starting_points(trainer: str, contract: Contract) -> tuple[StartingPoint, ...]:
+    """The settings that search may begin from under this contract, the nearest to its environment first.
+
+    A warm night knows the recipe of its environment, then what was published for its environment, then what was
+    published for its family. Where that is nothing, it knows what was published for other families. A cold night
+    knows only those: everything about its own family is withheld, as if nobody had ever seen it.
+    """
+    if trainer == "any":
+        plain = starting_points("ppo", contract)
+        return (*(replace(one, params={"algorithm": "ppo", **one.params}) for one in plain), *_algorithms())
+    env = contract.task.env.id
+    known, own = _published().get(trainer, ()), family(env)
+    others = tuple(point for point in known if point.family != own)
+    if contract.experiments.start == "cold" or own is None:
+        return others
+    ours = [replace(point, near=point.called == _base(env)) for point in known if point.family == own]
+    ours.sort(key=lambda point: not point.near)
+    found = recipe(trainer, env)
+    if found is not None:
+        called, says = found.family, found.source
+        ours.insert(0, StartingPoint(called=called, family=own, source=says, params=found.params, near=True))
+    return tuple(ours) or others
+
+
+def _algorithms() -> Iterator[StartingPoint]:
+    """The other algorithms of the trainer `any`, each with its own default settings."""
+    for name in ("sac", "dqn"):
+        found = space(name)
+        params: dict[str, Scalar] = {"algorithm": name, **found.defaults()}
+        yield StartingPoint(called=name, family="algorithms", source=found.source, params=params, near=True)
+
+
+def what_search_knows(contract: Contract) -> str:
+    """Whether a night is warm or cold and what that leaves to begin from, in one sentence; empty without search."""
+    trainer = trainer_of(contract.baseline.command)
+    if trainer is None or "search" not in contract.experiments.proposers:
+        return ""
+    names = ", ".join(point.called for point in starting_points(trainer, contract))
+    begins = f"search begins from known settings for {names}" if names else "search begins from no known setting"
+    if contract.experiments.start == "warm":
+        return f"Warm: {begins}."
+    withheld = family(contract.task.env.id)
+    kept_back = f"what is known of {withheld} is withheld" if withheld else "nothing is known of this family"
+    return f"Cold: {kept_back}; {begins}."
+
+
+def _base(env: str) -> str:
+    return re.sub(r"-v[0-9]+$", "", env)
+
+
+@cache
+def _published() -> Mapping[str, tuple[StartingPoint, ...]]:
+    name = "starting_points.json"
+    table = strict_json.parse(files("overnight.contract").joinpath(name).read_bytes(), where=name)
+    return decode(dict[str, tuple[StartingPoint, ...]], table, where=name)
 
 
 def need_recipe(trainer: str, env: str) -> Recipe:

@@ -10,7 +10,7 @@ from overnight.records.contract import Contract
 from overnight.records.lifecycle import State
 from overnight.records.limits import Scalar
 from overnight.records.proposal import Ending, Proposal, Tried, View
-from overnight.records.space import Space
+from overnight.records.space import Space, StartingPoint
 from overnight.records.text import sentence
 from overnight.study.state import CandidateState, StudyState
 
@@ -34,6 +34,10 @@ class Sources:
     """The parameters of a tree."""
     proposal: Callable[[CandidateState], Proposal]
     """The idea that a candidate carries."""
+    starting: tuple[StartingPoint, ...] = ()
+    """Known settings that may be tried."""
+    diagnostics: Callable[[CandidateState], Mapping[str, float]] = lambda _: {}
+    """What the trainings of a candidate reported about themselves."""
 
 
 def view(state: StudyState, contract: Contract, sources: Sources) -> View:
@@ -56,6 +60,10 @@ def view(state: StudyState, contract: Contract, sources: Sources) -> View:
         asks=_asks(state),
         dollars_left=max(contract.budget.max_dollars - state.dollars, 0.0),
         tokens_left=max(contract.budget.max_tokens - state.tokens, 0),
+        starting=sources.starting,
+        diagnostics=sources.diagnostics(tip if tip is not None else state.candidates[state.baseline])
+        if state.baseline
+        else {},
         kept_out=tuple(sentence(says) for says in state.refused[:5]),
     )
 

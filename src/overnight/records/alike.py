@@ -31,10 +31,11 @@ def rounded(value: Scalar, parameter: Parameter | None) -> Scalar:
 
 
 def fingerprint(params: Mapping[str, Scalar], space: Space | None) -> tuple[tuple[str, str], ...]:
-    """What two parameter sets have in common exactly when they are the same idea."""
+    """What two parameter sets have in common exactly when they are the same idea: what nobody reads is left out."""
     return tuple(
         (key, _text(rounded(value, space.find(key) if space is not None else None)))
         for key, value in sorted(params.items())
+        if space is None or space.is_read(key, params)
     )
 
 

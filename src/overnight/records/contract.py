@@ -269,6 +269,9 @@ class Experiments:
     novelty: Literal["on", "off"] = "on"
     """Whether an idea that was tried before, or nearly, is refused; `off` for nights in which nothing may help."""
 
+    start: Literal["warm", "cold"] = "warm"
+    """What search may know: `cold` withholds every recipe and published setting of the environment's own family."""
+
     def __post_init__(self) -> None:
         """Refuse an agent that may not propose, and a proposer that nobody described."""
         if ("agent" in self.proposers) is not (self.agent is not None):

@@ -9,7 +9,7 @@ from overnight.records.agent import Ask, Operator
 from overnight.records.codec import Misfit
 from overnight.records.contract import Kind
 from overnight.records.limits import AtLeast, CandidateId, Items, ObjectId, Scalar, Sentence, Slug, Text
-from overnight.records.space import Space
+from overnight.records.space import Space, StartingPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +107,10 @@ class View:
     """What coding agents may still read and write."""
     operator: Operator | None = None
     """What sort of idea is wanted; null leaves it to the proposer."""
+    starting: tuple[StartingPoint, ...] = ()
+    """Known settings of the trainer that may be tried, the nearest to the task first; a cold night has fewer."""
+    diagnostics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """What the tip's trainings reported about themselves, averaged and rounded; hints, never evidence."""
     kept_out: tuple[Sentence, ...] = ()
     """What the gate said about the last copy that it would not even draft."""
 

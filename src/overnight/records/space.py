@@ -1,5 +1,6 @@
 """A trainer's declared parameters: data that search and the gate read without importing the trainer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -27,6 +28,8 @@ class Parameter:
     """Whether it is searched on a logarithmic scale."""
     choices: tuple[Scalar, ...] = ()
     """The values of a choice."""
+    algorithms: tuple[Name, ...] = ()
+    """The values of the parameter `algorithm` under which it is read; empty where it always is."""
 
     def __post_init__(self) -> None:
         """Refuse a default outside the parameter's own range."""
@@ -67,6 +70,27 @@ class Space:
         """One parameter by name."""
         return next((one for one in self.parameters if one.name == name), None)
 
+    def is_read(self, name: str, params: Mapping[str, Scalar]) -> bool:
+        """Whether a parameter makes a difference beside these others; one that is not declared may."""
+        one = self.find(name)
+        return one is None or not one.algorithms or params.get("algorithm") in one.algorithms
+
     def defaults(self) -> dict[str, Scalar]:
         """The baseline's parameters."""
         return {one.name: one.default for one in self.parameters}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartingPoint:
+    """A setting that is known to do well somewhere, in a trainer's own parameter names."""
+
+    called: Name
+    """What it is for."""
+    family: Name
+    """The family of environments that it belongs to; a cold night withholds what is known of its own family."""
+    source: Sentence
+    """Where it stands or how it was found, and what could not be carried over."""
+    params: Mapping[str, Scalar]
+    """The setting."""
+    near: bool = False
+    """Whether it is known for the very environment of the study, and not only for others of its family."""

@@ -265,6 +265,8 @@ class Facts:
     """How many entries the ledger had."""
     error: str = ""
     """How the allowed chance of a false claim was spent; shown only on request."""
+    search: str = ""
+    """Whether the night was warm or cold, and what search began from; empty where search proposed nothing."""
     behaviour: tuple[str, ...] = ()
     """What was seen in episodes of what was certified."""
     attribution: tuple[str, ...] = ()

@@ -124,6 +124,8 @@ def where(facts: Facts) -> tuple[tuple[str, str], ...]:
         ("Isolation", facts.isolation),
         ("Baseline", f"{name(facts.baseline.name)}, from {facts.baseline.source}"),
     ]
+    if facts.search:
+        pairs.append(("Search", facts.search))
     if facts.references:
         told = ", ".join(f"{name(one.name)} {number(one.score)}" for one in facts.references)
         pairs.append(("Scores without learning", told))

@@ -142,7 +142,7 @@ class _Study:
             self._run_wanted()
             for number, idea in enumerate(ideas, start=1):
                 past, left = tuple(self.past), self.lab.budget
-                if self.plan.should_certify(self.race, past, ending=self.plan.is_ending(self.race, past, left)):
+                if self.plan.is_time(self.race, past, left):
                     self._attempt()
                 self.lab.budget -= idea_cost
                 name = str(number)

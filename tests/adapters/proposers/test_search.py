@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from overnight.adapters.proposers import search
-from overnight.adapters.proposers.search import SearchProposer, starting_points
+from overnight.adapters.proposers.search import SearchProposer
 from overnight.ports import Proposer
 from overnight.records.alike import fingerprint
 from overnight.records.codec import dumps, loads
 from overnight.records.limits import Scalar
 from overnight.records.proposal import Ending, Exhausted, Proposal, Tried, View
-from overnight.records.space import Parameter, Space
+from overnight.records.space import Parameter, Space, StartingPoint
 
 Params = dict[str, Scalar]
 PPO = loads(Space, files("overnight.rl.trainers").joinpath("ppo.space.json").read_bytes(), where="ppo.space.json")
@@ -111,47 +111,45 @@ def test_importing_search_does_not_import_optuna() -> None:
     assert json.loads(subprocess.check_output([sys.executable, "-c", code])) is False
 
 
-@pytest.mark.parametrize("point", starting_points("ppo"), ids=lambda point: point.called)
-def test_every_starting_point_fits_the_trainers_space(point: search.StartingPoint) -> None:
-    assert point.source.endswith(".")
-    for key, value in point.params.items():
-        one = PPO.find(key)
-        assert one is not None, key
-        assert one.why_not(value) is None, key
+POINTS = tuple(
+    StartingPoint(called=name, family="made up", source=f"Made up for {name}.", params=params)
+    for name, params in (
+        ("One", {"rate": 0.01, "envs": 16, "anneal": False}),
+        ("Two", {"rate": 0.02, "discount": 0.9}),
+        ("Three", {"rate": 7.0}),
+    )
+)
 
 
-def test_published_settings_come_first_and_the_tasks_own_before_the_others() -> None:
-    seen, first = view(PPO, task="acrobot-v1"), []
-    for _ in starting_points("ppo"):
+def test_starting_points_come_first_in_the_order_of_the_view_and_those_outside_the_space_never() -> None:
+    seen, first = view(starting=POINTS), []
+    for _ in range(2):
         proposal = ask(seen)
-        first.append(proposal.hypothesis.split("published ")[1].split(" setting")[0])
+        first.append(proposal.hypothesis.split("known setting for ")[1].split(" ")[0])
+        assert "Its source: Made up for" in proposal.predicted_effect
         seen = tell(seen, proposal, gain=-1.0)
-    assert first == ["Acrobot", "CartPole", "MountainCar", "Pendulum", "Swimmer", "MuJoCo", "BipedalWalker"]
+    assert first == ["One", "Two"]
     assert "drawn" in ask(seen).hypothesis
 
 
-def test_the_cartpole_setting_is_the_published_one() -> None:
-    proposal = ask(view(PPO, task="cartpole"))
-    assert proposal.hypothesis.startswith(
-        f"learning_rate 0.00025 to 0.001 and {len(proposal.params) - 1} more parameters from a published CartPole"
-    )
-    published = {"num_envs": 8, "rollout_steps": 32, "num_minibatches": 1, "update_epochs": 20, "gae_lambda": 0.8}
-    assert published.items() <= proposal.params.items()
-    assert proposal.proposer == "search"
+def test_a_starting_point_is_proposed_whole() -> None:
+    proposal = ask(view(starting=POINTS))
+    assert proposal.hypothesis.startswith("rate 0.001 to 0.01 and 2 more parameters from a known setting for One")
+    assert dict(proposal.params) == POINTS[0].params
     assert len(proposal.bundle) == len(proposal.params)
 
 
 def test_a_starting_point_touches_only_open_keys() -> None:
-    proposal = ask(view(PPO, task="cartpole", keys=("learning_rate",)))
-    assert dict(proposal.params) == {"learning_rate": 0.001}
+    proposal = ask(view(starting=POINTS, keys=("rate",)))
+    assert dict(proposal.params) == {"rate": 0.01}
     assert proposal.bundle == ()
 
 
 def test_a_starting_point_is_not_tried_again_on_another_tip() -> None:
-    seen = view(PPO, task="cartpole", keys=("learning_rate", "gamma"))
+    seen = view(starting=POINTS[:1], keys=("rate", "discount"))
     seen = tell(seen, ask(seen), gain=-1.0)
-    moved = replace(seen, params={**seen.params, "hidden_units": 128})
-    assert "CartPole" not in ask(moved).hypothesis
+    moved = replace(seen, params={**seen.params, "epochs": 8})
+    assert "One" not in ask(moved).hypothesis
 
 
 def test_a_proposal_holds_only_what_differs_from_the_tip() -> None:
@@ -235,8 +233,8 @@ def test_optuna_is_told_a_crash_without_a_number_and_a_pending_idea_as_running()
     )
     for outcome, gain in told:
         seen = tell(seen, ask(seen), outcome, gain)
-    dimensions = search._dimensions(seen, TOY)
-    study = search._study(seen, dimensions, {name: one.distribution() for name, one in dimensions.items()})
+    searched = search.dimensions(TOY, seen.params)
+    study = search._study(seen, searched, {name: one.distribution() for name, one in searched.items()})
     found = [(trial.state.name, trial.values) for trial in study.get_trials()]
     assert found == [("COMPLETE", [-1.5]), ("PRUNED", None), ("PRUNED", None), ("RUNNING", None)]
 
@@ -321,3 +319,21 @@ def test_search_is_better_than_drawing_at_random() -> None:
         rng = np.random.default_rng([seed, 2])
         drawn.append(night(seed, lambda seen, rng=rng: drawn_at_random(rng, PPO)))  # type: ignore[misc]
     assert fmean(searched) > fmean(drawn) + 0.5
+
+
+def test_what_the_chosen_algorithm_does_not_read_is_neither_searched_nor_a_new_idea() -> None:
+    space = Space(
+        trainer="toy",
+        source="Made up for this test.",
+        parameters=(
+            Parameter(name="algorithm", type="choice", default="one", says="Which.", choices=("one", "two")),
+            Parameter(name="rate", type="float", default=0.1, says="A rate.", low=0.0, high=1.0),
+            Parameter(name="only", type="float", default=0.1, says="A rate.", low=0.0, high=1.0, algorithms=("two",)),
+        ),
+    )
+    params = space.defaults()
+    assert search.dimensions(space, params).keys() == {"algorithm", "rate"}
+    assert search.dimensions(space, {**params, "algorithm": "two"}).keys() == {"algorithm", "rate", "only"}
+    assert fingerprint(params, space) == fingerprint({**params, "only": 0.9}, space)
+    two = {**params, "algorithm": "two"}
+    assert fingerprint(two, space) != fingerprint({**two, "only": 0.9}, space)

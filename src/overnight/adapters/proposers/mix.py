@@ -28,6 +28,8 @@ class MixProposer:
     """Who proposes, by the name that stands in their proposals."""
     agent_share: float = 0.25
     """The agent's part of all ideas while nothing speaks for more."""
+    operates: bool = True
+    """Whether plain parameters are operated on where search stands on a plateau."""
 
     def ask(self, view: View) -> Proposal | Edited | Wait | Exhausted:
         """Ask whoever is furthest behind their share; whoever cannot answer now gives the turn away."""
@@ -51,6 +53,8 @@ class MixProposer:
         """Ask one proposer for the sort of idea that is wanted; when search has nothing left, every sort is tried."""
         if name != "search":
             return self.parts[name].ask(replace(view, operator=view.operator or agents_operator(view)))
+        if not self.operates:
+            return self.parts[name].ask(view)
         wanted = replace(view, operator=view.operator or operator_for(view))
         answer = operated(wanted) or self.parts[name].ask(wanted)
         for operator in CYCLE if isinstance(answer, Exhausted) and view.candidates_left and view.runs_left else ():

@@ -1,24 +1,22 @@
-"""Numeric search: published settings first, then Optuna's TPE over the trainer's declared space.
+"""Numeric search: known settings first, then Optuna's TPE over the trainer's declared space.
 
 The Optuna study lives for one question and is rebuilt from the view each time. There is no second store, so
 a resumed night goes on exactly where it stopped, and two processes with the same view propose the same thing.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from importlib.resources import files
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from overnight.adapters.proposers.diagnosis import findings, shortened
 from overnight.records import strict_json
 from overnight.records.alike import fingerprint, rounded
-from overnight.records.codec import decode
-from overnight.records.limits import Name, Scalar, Sentence
+from overnight.records.limits import Scalar
 from overnight.records.proposal import Exhausted, Proposal, Tried, View, Wait
-from overnight.records.space import Parameter, Space
+from overnight.records.space import Parameter, Space, StartingPoint
 
 if TYPE_CHECKING:
     import optuna
@@ -29,38 +27,21 @@ MOST_CHANGES = 8
 """How many parameters one drawn idea changes at most. Simulated: a draw of all of them hardly ever beats a good tip."""
 STARTUP = 8
 """How many measured ideas TPE wants before it draws by them and not at random."""
-_POINTS = "starting_points.json"
 _LONGEST_BUNDLE = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartingPoint:
-    """A published setting of a trainer, in the trainer's own parameter names."""
-
-    called: Name
-    """What it was published for."""
-    source: Sentence
-    """Where it stands, and what could not be carried over."""
-    params: Mapping[str, Scalar]
-    """The setting."""
-
-
-@cache
-def starting_points(trainer: str) -> tuple[StartingPoint, ...]:
-    """The published settings of one trainer; none for a trainer that the table does not know."""
-    text = files("overnight.adapters.proposers").joinpath(_POINTS).read_bytes()
-    table = strict_json.parse(text, where=_POINTS)
-    listed = table.get(trainer, []) if isinstance(table, dict) else []
-    return decode(tuple[StartingPoint, ...], listed, where=_POINTS)
-
-
+@dataclass(frozen=True, slots=True)
 class SearchProposer:
     """Proposes parameter changes by search. It needs no account, no network and no language model."""
+
+    diagnoses: bool = True
+    """Whether it reads what the tip's trainings report about themselves."""
 
     def ask(self, view: View) -> Proposal | Wait | Exhausted:
         """Propose the next parameter set, as a change to the tip.
 
-        Starting points come first, the one published for the task's own name before the others. Then TPE
+        Settings that are known for this very environment come first, then what the tip's own diagnostics say is
+        wrong with it, then what is known of others. Then TPE
         draws: it knows every measured idea by its gain over the baseline, added up along the candidates it
         was built on; a crash has no number and ranks below every gain; a pending idea is told as running, so
         that the next one keeps away from it. Of each draw one to eight parameters are taken, and the rest
@@ -70,19 +51,20 @@ class SearchProposer:
             return Exhausted(because="The trainer declares no parameters, so search has nothing to change.")
         if view.candidates_left < 1 or view.runs_left < 1:
             return Exhausted(because="The budget holds no further candidate or no further training run.")
-        dimensions = _dimensions(view, view.space)
-        if not dimensions:
+        searched = dimensions(view.space, view.params, view.keys)
+        if not searched:
             return Exhausted(because="The contract opens no parameter whose range is declared.")
         known = {fingerprint(one.params, view.space) for one in view.tried if one.proposal.params}
         known.add(fingerprint(view.params, view.space))
-        for origin, whole in _ideas(view, view.space, dimensions):
+        seen = view if self.diagnoses else replace(view, diagnostics={})
+        for origin, whole in _ideas(seen, view.space, searched):
             if fingerprint(whole, view.space) not in known:
                 return _proposal(view, whole, origin)
         return Exhausted(because=f"{ATTEMPTS} draws in a row brought only parameters that were tried before.")
 
 
 @dataclass(frozen=True, slots=True)
-class _Dimension:
+class Dimension:
     """One searched parameter.
 
     Whole numbers on a logarithmic scale between two powers of two are searched in powers of two, so that
@@ -123,17 +105,17 @@ class _Dimension:
         return round(inside) if self.parameter.type == "int" else float(inside)
 
 
-def _dimensions(view: View, space: Space) -> dict[str, _Dimension]:
-    """The parameters that are open, present and bounded, by name."""
+def dimensions(space: Space, params: Mapping[str, Scalar], keys: tuple[str, ...] = ()) -> dict[str, Dimension]:
+    """The parameters that are open, present and bounded, by name; no keys open all of them."""
     found = {}
     for one in space.parameters:
-        if one.name not in view.params or (view.keys and one.name not in view.keys):
+        if one.name not in params or (keys and one.name not in keys) or not space.is_read(one.name, params):
             continue
         if one.type in ("bool", "choice"):
-            found[one.name] = _Dimension(one, 0.0, 0.0, doubling=False)
+            found[one.name] = Dimension(one, 0.0, 0.0, doubling=False)
         elif one.low is not None and one.high is not None and one.low < one.high:
             doubling = one.type == "int" and one.log and all(_is_power_of_two(end) for end in (one.low, one.high))
-            found[one.name] = _Dimension(one, one.low, one.high, doubling)
+            found[one.name] = Dimension(one, one.low, one.high, doubling)
     return found
 
 
@@ -156,27 +138,51 @@ class _Origin(NamedTuple):
     """Where exactly it was published, as a sentence."""
 
 
-def _ideas(view: View, space: Space, dimensions: dict[str, _Dimension]) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
+def _ideas(view: View, space: Space, searched: dict[str, Dimension]) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
     """Whole parameter sets in the order in which they are to be tried, each with where it comes from."""
-    for point in _points_for(view, space):
-        opened = {key: value for key, value in point.params.items() if key in dimensions}
-        carried = any(_carries(one.params, opened, space) for one in view.tried)
-        if not carried and len(_changed(view, opened)) <= _LONGEST_BUNDLE:
-            yield _Origin(f"from a published {point.called} setting", point.source), {**view.params, **opened}
+    near, others = ([point for point in _points_for(view, space) if point.near is one] for one in (True, False))
+    yield from _known(view, space, searched, near)
+    yield from _mended(view)
+    yield from _known(view, space, searched, others)
     measured = sum(one.outcome not in ("pending", "refused") for one in view.tried)
     origin = f"drawn near the better of {measured} measured ideas" if measured >= STARTUP else "drawn at random"
-    for drawn in _draws(view, dimensions):
+    for drawn in _draws(view, searched):
         yield _Origin(origin), {**view.params, **drawn}
 
 
+def _known(
+    view: View, space: Space, searched: dict[str, Dimension], points: list[StartingPoint]
+) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
+    """Known settings that no idea has carried yet."""
+    for point in points:
+        opened = shortened(view, {key: value for key, value in point.params.items() if key in searched})
+        carried = any(_carries(one.params, opened, space) for one in view.tried)
+        if not carried and len(_changed(view, opened)) <= _LONGEST_BUNDLE:
+            yield _Origin(f"from a known setting for {point.called}", point.source), {**view.params, **opened}
+
+
+def _mended(view: View) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
+    """Everything that the tip's diagnostics call for at once, and then each thing alone."""
+    found = findings(view)
+    for some in (found, *([one] for one in found)):
+        changes = {one.key: one.value for one in some}
+        if changes and not any(_was_about(one, view, changes.keys()) for one in view.tried):
+            yield _Origin(f"because {', '.join(one.says for one in some)}"[:900]), {**view.params, **changes}
+
+
+def _was_about(one: Tried, view: View, keys: Set[str]) -> bool:
+    """Whether an idea changed these parameters of this tip, to whatever values."""
+    rest = (key for key in view.params if key not in keys)
+    return one.proposal.params.keys() == keys and all(one.params.get(key) == view.params[key] for key in rest)
+
+
 def _points_for(view: View, space: Space) -> list[StartingPoint]:
-    """The published settings that fit the space, the one for this task's name first."""
-    fitting = [
+    """The known settings that fit the space."""
+    return [
         point
-        for point in starting_points(space.trainer)
+        for point in view.starting
         if all((one := space.find(key)) is None or one.why_not(value) is None for key, value in point.params.items())
     ]
-    return sorted(fitting, key=lambda point: point.called.lower() not in view.task)
 
 
 def _carries(params: Mapping[str, Scalar], setting: Mapping[str, Scalar], space: Space) -> bool:
@@ -185,19 +191,19 @@ def _carries(params: Mapping[str, Scalar], setting: Mapping[str, Scalar], space:
     return fingerprint(common, space) == fingerprint(setting, space)
 
 
-def _draws(view: View, dimensions: dict[str, _Dimension]) -> Iterator[dict[str, Scalar]]:
+def _draws(view: View, searched: dict[str, Dimension]) -> Iterator[dict[str, Scalar]]:
     """What TPE would change in the tip; the same draws for the same view."""
-    distributions = {name: one.distribution() for name, one in dimensions.items()}
-    study = _study(view, dimensions, distributions)
+    distributions = {name: one.distribution() for name, one in searched.items()}
+    study = _study(view, searched, distributions)
     for attempt in range(ATTEMPTS):
-        drawn = {name: dimensions[name].from_optuna(value) for name, value in study.ask(distributions).params.items()}
+        drawn = {name: searched[name].from_optuna(value) for name, value in study.ask(distributions).params.items()}
         changed = sorted(_changed(view, drawn), key=lambda name: _number(view, f"{attempt} {name}"))
         taken = changed[: 1 + _number(view, f"{attempt} changes") % MOST_CHANGES]
-        yield {name: drawn[name] for name in taken}
+        yield shortened(view, {name: drawn[name] for name in taken})
 
 
 def _study(
-    view: View, dimensions: Mapping[str, _Dimension], distributions: "dict[str, optuna.distributions.BaseDistribution]"
+    view: View, searched: Mapping[str, Dimension], distributions: "dict[str, optuna.distributions.BaseDistribution]"
 ) -> "optuna.Study":
     """An Optuna study, in memory, that knows every idea of the view."""
     import optuna
@@ -210,9 +216,9 @@ def _study(
     study = optuna.create_study(direction="maximize", sampler=sampler)
     gains = _gains_over_baseline(view.tried)
     for one in view.tried:
-        if one.outcome == "refused" or not one.proposal.params or not dimensions.keys() <= one.params.keys():
+        if one.outcome == "refused" or not one.proposal.params or not searched.keys() <= one.params.keys():
             continue  # nothing was trained, or the parameters do not say what was
-        params = {name: dimension.to_optuna(one.params[name]) for name, dimension in dimensions.items()}
+        params = {name: dimension.to_optuna(one.params[name]) for name, dimension in searched.items()}
         study.add_trial(_trial(one, gains.get(one.candidate), params, distributions))
     return study
 
@@ -259,7 +265,7 @@ def _proposal(view: View, whole: Mapping[str, Scalar], origin: _Origin) -> Propo
     changed = _changed(view, whole)
     first, more = changed[0], len(changed) - 1
     others = f" and {more} more parameter{'s' if more > 1 else ''}" if more else ""
-    published = f"Published in {origin.source}" if origin.source else ""
+    published = f"Its source: {origin.source}" if origin.source else ""
     step = {key: f"{key} {_told(view.params[key])} to {_told(whole[key])}" for key in changed}
     return Proposal(
         proposer="search",

@@ -1,0 +1,38 @@
+"""What trainings told about themselves, as a few numbers: hints for a proposer, never evidence.
+
+Of each run the middle half of its metrics is averaged, because a step size that falls to zero makes the last of them
+look calm, and the mean over the runs is rounded to three digits.
+"""
+
+import json
+from collections.abc import Iterable
+from math import isfinite
+from statistics import fmean
+
+UPDATES = "updates"
+"""How often a run reported: once for each rollout that it learnt from."""
+_MOST_METRICS = 40
+
+
+def diagnostics(reports: Iterable[bytes]) -> dict[str, float]:
+    """The numbers of several runs' `metrics.jsonl`, by name; whatever is no number is left out."""
+    found: dict[str, list[float]] = {}
+    for report in reports:
+        lines = [one for line in report.splitlines() if (one := _numbers(line))]
+        if not lines:
+            continue
+        found.setdefault(UPDATES, []).append(float(len(lines)))
+        middle = lines[len(lines) // 4 : max(len(lines) * 3 // 4, len(lines) // 4 + 1)]
+        for name in {name for line in middle for name in line}:
+            found.setdefault(name, []).append(fmean(line[name] for line in middle if name in line))
+    return {name: float(f"{fmean(values):.3g}") for name, values in sorted(found.items())[:_MOST_METRICS]}
+
+
+def _numbers(line: bytes) -> dict[str, float]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: float(one) for name, one in found.items() if type(one) in (int, float) and isfinite(one)}
