@@ -12,7 +12,7 @@ going are adopted, and a run that was lost is run again and does not count.
     certify     when it is worth it, or the search is over, the tip meets the incumbent on fresh seeds
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -21,32 +21,25 @@ from overnight.admission import (
     Drafting,
     admit_candidate,
     draft_candidate,
-    drafted,
     follow_ledger,
 )
-from overnight.candidate.build import params_of
-from overnight.contract import trainers
-from overnight.errors import Refused, UserError
+from overnight.errors import Refused
 from overnight.forecast import run_seconds
 from overnight.intake import carry_over, hear_inbox, take_up
 from overnight.ladder import climb
 from overnight.ports import Proposer
-from overnight.propose.diagnostics import diagnostics
-from overnight.propose.view import Sources, view
+from overnight.prospect import view_of
 from overnight.records.decision import Decision, LoopDecision, Turn, Verdict
 from overnight.records.lifecycle import Actor, State
-from overnight.records.limits import Scalar
 from overnight.records.metric import Direction
-from overnight.records.proposal import Exhausted, Proposal, View, Wait
+from overnight.records.proposal import Exhausted, Proposal, Wait
 from overnight.records.text import sentence
 from overnight.schedules import schedule, spare
-from overnight.study.state import CandidateState
 from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
 LOOK_SECONDS = 0.1
 ASKED = "Somebody asked to finish."
 CALIBRATED = "The baseline is calibrated."
-_DIAGNOSED = 4
 MOST_REFUSED = 20
 """A proposer that is refused so often in a row has nothing to offer that may run."""
 
@@ -251,46 +244,6 @@ def _hear_people(bench: Bench) -> bool:
         said = f"refused: {one.refused[0]}" if one.refused else f"handed in: {proposal.hypothesis}"
         bench.say(f"{one.candidate or 'a proposal'}  {said}")
     return bool(heard)
-
-
-def view_of(bench: Bench) -> View:
-    """What a proposer may see at this moment."""
-    trainer = trainers.trainer_of(bench.contract.baseline.command)
-    study = bench.study
-    sources = Sources(
-        program=(study.machine.read(str(study.at.program)) or b"").decode(errors="replace"),
-        space=trainers.space(trainer) if trainer is not None else None,
-        params=lambda tree: _params(bench, tree),
-        proposal=lambda found: _idea(bench, found),
-        starting=trainers.starting_points(trainer, bench.contract) if trainer is not None else (),
-        diagnostics=lambda found: _diagnostics(bench, found) if trainer is not None else {},
-    )
-    return view(study.state, bench.contract, sources)
-
-
-def _idea(bench: Bench, found: CandidateState) -> Proposal:
-    if found.id not in bench.ideas:
-        bench.ideas[found.id] = drafted(bench.study.machine, bench.study.at, found).proposal
-    return bench.ideas[found.id]
-
-
-def _diagnostics(bench: Bench, found: CandidateState) -> dict[str, float]:
-    """What the newest trainings of a candidate reported about themselves, where no code of a candidate's ran."""
-    if bench.contract.runs_candidate_code():
-        return {}
-    told = [bench.study.at.runs / name / "out" / "metrics.jsonl" for name in found.runs[-_DIAGNOSED:]]
-    return diagnostics(bench.study.machine.read(str(path)) or b"" for path in told)
-
-
-def _params(bench: Bench, tree: str) -> Mapping[str, Scalar]:
-    if bench.contract.scope.preset != "params":
-        return {}
-    if tree not in bench.params:
-        try:
-            bench.params[tree] = params_of(bench.store, tree)
-        except UserError:  # what the gate refused may hold anything
-            bench.params[tree] = {}
-    return bench.params[tree]
 
 
 def _why_over(one: Night) -> str:

@@ -62,8 +62,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "handoff": NOUNS | {"ports", "study", "admission", "signatures", "resume", "morning"} | STAGES,
     "judge": NOUNS | {"study", "trials", "audit", "claims", "racing", "attempts", "calibrating"} | STAGES,
     "ladder": NOUNS | {"study", "trials", "claims"} | STAGES,
+    "prospect": NOUNS | {"study", "admission", "trials"} | STAGES,
     "loop": NOUNS
     | {
+        "prospect",
         "ports",
         "study",
         "admission",
@@ -96,8 +98,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attack": GROUND | {"sandbox", "isolation", "begin", "admission"} | STAGES,
     "cli": GROUND
     | STAGES
-    | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation", "intake", "desk"}
-    | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack"}
+    | {
+        "__init__",
+        "begin",
+        "admission",
+        "signatures",
+        "trials",
+        "loop",
+        "adapters",
+        "isolation",
+        "intake",
+        "desk",
+        "prospect",
+    }
+    | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack", "prospect"}
     | MORNING
     | TONIGHT
     | {"scaffold"},
