@@ -8,7 +8,7 @@ ENV ?= CartPole-v1
 HOURS ?= 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help run night test check bench bench-mujoco bench-page bench-sandbox bench-search peers speed soak features system reference changelog wheel clean learning
+.PHONY: help run night test check bench bench-mujoco bench-page bench-sandbox bench-search peers speed soak soak-nights features system reference changelog wheel clean learning
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -74,7 +74,10 @@ speed: $(VENV)/.ready ## measure the built-in trainers: steps a second, ms an up
 learning: $(VENV)/.ready ## how well the trainers learn in a given time, five seeds each; goes on where it was stopped
 	@$(BIN)/python benchmarks/learning.py
 
-soak: $(VENV)/.ready ## the long checks: many more crash states, kills and simulated studies
+soak-nights: $(VENV)/.ready ## ten real nights in which nothing helps and ten with a planted win; goes on where it stopped
+	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -p no:xdist tests/flow/test_soak_nights.py
+
+soak: soak-nights ## the long checks: real nights, many more crash states, kills and simulated studies
 	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -n 2 tests/study tests/fuzz tests/simulate tests/flow tests/attack tests/adversary/test_trainer_cheaters.py tests/sandbox/test_soak.py
 
 features: $(VENV)/.ready ## rows of the feature list: proved, refused, open

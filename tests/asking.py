@@ -15,8 +15,8 @@ from overnight.begin import Place, begin_env, begin_repository
 from overnight.contract.draft import Stated
 from overnight.desk import StudyDesk
 from overnight.intake import take_up
-from overnight.loop import view_of
 from overnight.machine import RealMachine
+from overnight.prospect import view_of
 from overnight.records.approval import Strength
 from overnight.records.handed import Heard
 from overnight.records.proposal import Edited, Exhausted, Wait

@@ -32,6 +32,7 @@ from overnight.records.codec import Misfit, decode, digest, dumps, encode
 from overnight.records.contract import PARAMS_FILE, Clause, Contract, Plant
 from overnight.records.entry import Validation
 from overnight.records.lifecycle import Actor, State
+from overnight.records.limits import CandidateId
 from overnight.records.proposal import Proposal
 from overnight.records.refusal import Reason, Refusal
 from overnight.records.text import lines
@@ -61,7 +62,7 @@ def opening(state: StudyState, reading: Reading, *, calibrating: bool = False) -
         digest=digest(contract) if contract is not None else None,
         entered=state.calibrating if calibrating else state.entered,
         tree=state.tree,
-        runs=len(state.runs),
+        runs=state.paid_runs,
         wall_seconds=state.wall_seconds / _slots(contract),
         admitted=frozenset(one.id for one in state.ideas() if one.validated_under is not None),
         host=platform.node(),
@@ -179,6 +180,8 @@ class Drafting(NamedTuple):
     contract: Contract
     actor: Actor
     plant: Plant | None = None
+    ablates: CandidateId | None = None
+    without: tuple[str, ...] = ()
 
 
 def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, how: Drafting) -> Candidate:
@@ -188,7 +191,8 @@ def draft_candidate(study: Study, store: Store, proposal: Proposal, tree: str, h
     on = Ground(study.state.next_candidate(), base, digest(how.contract), study.machine.now(), how.plant)
     diff = store.diff(store.tree_of(base), tree).decode(errors="replace")
     idea = idea_in(study, store, tree, how.contract)
-    candidate = replace(build(store, proposal, tree, on=on), idea=idea, lines=balance(diff))
+    built = build(store, proposal, tree, on=on)
+    candidate = replace(built, idea=idea, lines=balance(diff), ablates=how.ablates, without=how.without)
     study.append(how.actor, candidate)
     store.move_ref(study.at.ref("candidates", candidate.id), candidate.commit, old=None)
     folder = study.at.candidate(candidate.id)

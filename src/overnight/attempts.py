@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from overnight.claims import arm, incumbent
+from overnight.claims import arm
 from overnight.decide.certify import Certification
 from overnight.decide.looks import SeedsWanted, attempt
 from overnight.decide.plan import StudyPlan
 from overnight.decide.race import Race
 from overnight.decide.spending import LookPlan
 from overnight.racing import has_result
+from overnight.schedules import look_plan, recorded, schedule
 from overnight.study.state import RunState
 from overnight.trials import Bench, Phase
 
@@ -44,23 +45,23 @@ class Attempt:
     def tested(self, bench: Bench) -> Tested | SeedsWanted:
         """The verdict of the looks, or how many fresh seeds of each arm the next look needs."""
         ours, theirs = (results(bench, name, "confirm", self.number) for name in (self.tip, self.incumbent))
-        mine, other = _in_order(ours), _in_order(theirs)
+        mine, other = in_order(ours), in_order(theirs)
         return _tested(bench, self.looks, (mine, other), (self.alpha, self.next_alpha))
 
 
 def attempt_of(bench: Bench, race: Race, plan: StudyPlan) -> Attempt | None:
     """The attempt that is open, or the one that would begin now; None where the tip cannot be certified."""
-    state, looks = bench.study.state, plan.attempt_plan(race)
-    if looks is None or not state.stack:
+    state = bench.study.state
+    fixed = recorded(state) or schedule(state, race, plan, None)
+    if fixed is None or not state.stack:
         return None
-    past = tuple(state.attempts_certified)
     return Attempt(
-        number=state.attempts + 1,
-        tip=state.stack[-1],
-        incumbent=incumbent(state),
-        looks=looks,
-        alpha=plan.alpha(past),
-        next_alpha=plan.alpha((*past, False)),
+        number=fixed.attempt,
+        tip=fixed.tip,
+        incumbent=fixed.incumbent,
+        looks=look_plan(fixed),
+        alpha=fixed.error,
+        next_alpha=plan.alpha((*state.attempts_certified, False)),
     )
 
 
@@ -83,7 +84,7 @@ def control_of(bench: Bench, plan: StudyPlan, placebo: str) -> Tested | None:
     moved = {number - CONTROL_FIRST: found for number, found in ours.items()}
     first = {number: found for number, found in theirs.items() if number < seeds}
     looks, alpha = LookPlan(looks=(seeds,), shares=(plan.looks.shares[0],)), plan.alpha(())
-    found = _tested(bench, looks, (_in_order(moved), _in_order(first)), (alpha, alpha))
+    found = _tested(bench, looks, (in_order(moved), in_order(first)), (alpha, alpha))
     return found if isinstance(found, Tested) else None
 
 
@@ -98,7 +99,7 @@ def results(bench: Bench, candidate: str, phase: Phase, round_: int) -> Results:
     }
 
 
-def _in_order(found: Results) -> list[tuple[str, RunState]]:
+def in_order(found: Results) -> list[tuple[str, RunState]]:
     """The runs from the first seed on, as far as each has its result."""
     ordered = []
     for number in range(len(found)):

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from overnight.admission import read_terms
 from overnight.candidate.tree import Store
-from overnight.claims import claims
-from overnight.decide.audit import AuditedRun, Dossier, Episodes
+from overnight.claims import arm, claims
+from overnight.decide.audit import AuditedLooks, AuditedRun, Dossier, Episodes
 from overnight.decide.certify import Certification
+from overnight.decide.looks import SeedsWanted, attempt
 from overnight.errors import OvernightError, UserError
 from overnight.evaluate.measure import Measured
 from overnight.evaluate.seeds import Phase, Seeds, load_key
@@ -22,6 +23,8 @@ from overnight.records.codec import digest, loads
 from overnight.records.contract import Clause, Contract
 from overnight.records.decision import Verdict
 from overnight.records.run import Outcome
+from overnight.records.schedule import LookSchedule
+from overnight.schedules import derive, look_plan
 from overnight.study.artifacts import read_bytes
 from overnight.study.fold import Fold
 from overnight.study.layout import StudyFolder
@@ -77,6 +80,7 @@ def gather(machine: Machine, at: StudyFolder, candidate: str | None) -> Dossier:
         derive=derive,
         unkeyed=unkeyed,
         recomputed=_again(papers, decision, {run.id: run for run in runs}),
+        looks=_looks(papers, decision, {run.id: run for run in runs}),
         first_audit=_first_audit(papers, decision),
     )
 
@@ -210,6 +214,18 @@ def _derivation(
 
 def _again(papers: _Papers, decision: Data, runs: dict[str, AuditedRun]) -> Certification | None:
     """The certification as it comes out when every score is the one that the stored episodes give."""
+    state = _from_episodes(papers, runs)
+    if state is None:
+        return None
+    try:
+        found = claims(state, papers.entries, papers.contract)
+        return next((one.found for one in found if one.decision == decision), None)
+    except (ValueError, LookupError, ArithmeticError):
+        return None
+
+
+def _from_episodes(papers: _Papers, runs: dict[str, AuditedRun]) -> StudyState | None:
+    """The study with every score of these runs taken anew from its stored episodes; None where some are not there."""
     state = deepcopy(papers.state)
     for name, run in runs.items():
         if run.flaw or (run.score is not None and run.episodes is None):
@@ -218,11 +234,44 @@ def _again(papers: _Papers, decision: Data, runs: dict[str, AuditedRun]) -> Cert
         state.runs[name].guardrails = dict(run.again or {})
         if run.outcome is not Outcome.COMPLETED:
             state.runs[name].score = None
+    return state
+
+
+def _looks(papers: _Papers, decision: Data, runs: dict[str, AuditedRun]) -> AuditedLooks | None:
+    """The attempt's schedule as it was written and as it follows, and what its looks say about the stored episodes."""
+    number = next((run.round for run in runs.values()), 0)
     try:
-        found = claims(state, papers.entries, papers.contract)
-        return next((one.found for one in found if one.decision == decision), None)
-    except (ValueError, LookupError, ArithmeticError):
+        found = derive(papers.entries, papers.contract, number)
+    except (OvernightError, ValueError, LookupError, ArithmeticError):
+        found = None
+    if found is None:
         return None
+    state = _from_episodes(papers, runs)
+    replayed = None if state is None else _replayed(papers, state, found.written, runs)
+    return AuditedLooks(
+        written=found.written,
+        follows=found.follows,
+        runs_then=found.runs_then,
+        total_error=found.total_error,
+        allowed_error=papers.contract.evaluation.max_false_claims,
+        told_error=decision.get("error_spent"),
+        replayed=replayed,
+    )
+
+
+def _replayed(
+    papers: _Papers, state: StudyState, looks: LookSchedule, runs: dict[str, AuditedRun]
+) -> Certification | None:
+    sides = [
+        [state.runs[one.id] for one in sorted(runs.values(), key=lambda run: run.number) if one.candidate == side]
+        for side in (looks.tip, looks.incumbent)
+    ]
+    ours, theirs = (arm(papers.contract, side) for side in sides)
+    try:
+        found = attempt(papers.contract.metric, look_plan(looks), ours, theirs, alpha=looks.error)
+    except ValueError:
+        return None
+    return None if isinstance(found, SeedsWanted) else found
 
 
 def _first_audit(papers: _Papers, decision: Data) -> str:

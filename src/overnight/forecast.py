@@ -95,7 +95,7 @@ def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, 
     """Count what fits, as the loop will count it."""
     budget, frozen = contract.budget, plan_of(state, contract)
     plan = frozen or planned(state, contract, side_by_side)
-    runs_left = max(budget.max_runs - len(state.runs), 0)
+    runs_left = max(budget.max_runs - state.paid_runs, 0)
     hours_left = max(budget.max_wall_hours - state.wall_seconds / side_by_side / 3600, 0.0)
     seconds_a_run = run_seconds(state)
     plan = replace(plan, ideas=None)  # the stop rule is a limit of its own here
@@ -142,7 +142,7 @@ def run_bytes(at: StudyFolder, state: StudyState) -> float | None:
 
 
 def _tried(state: StudyState) -> int:
-    return sum(one.validated_under is not None and one.id != state.baseline for one in state.candidates.values())
+    return sum(one.validated_under is not None for one in state.ideas())
 
 
 def _baseline_scores(state: StudyState) -> list[float]:
@@ -163,11 +163,11 @@ def _why_nothing(contract: Contract, state: StudyState, plan: StudyPlan, fits: d
     if not looks.can_certify(plan.alpha(tuple(state.attempts_certified))):
         each = looks.looks[-1]
         return f"{each} against {each} fresh train seeds are too few to certify after {state.attempts} attempts."
-    if state.stack and contract.budget.max_runs - len(state.runs) >= 2 * looks.looks[0]:
+    if state.stack and contract.budget.max_runs - state.paid_runs >= 2 * looks.looks[0]:
         return ""  # something is kept already, and it can be certified
     if not fits["runs"]:
         return (
-            f"{contract.budget.max_runs:,} runs with {len(state.runs):,} of them used cannot hold a candidate and a "
+            f"{contract.budget.max_runs:,} runs with {state.paid_runs:,} of them used cannot hold a candidate and a "
             f"certification of {2 * looks.looks[0]} runs."
         )
     if not fits["candidates"]:

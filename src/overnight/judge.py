@@ -32,11 +32,11 @@ from overnight.decide.plan import StudyPlan
 from overnight.decide.race import Race, Want
 from overnight.decide.screened import Screened
 from overnight.decide.telling import decimals, told
-from overnight.racing import has_result
+from overnight.racing import ABLATION_ROUND, has_result
 from overnight.records.decision import Decision, LoopDecision, Verdict
 from overnight.records.lifecycle import State
 from overnight.records.text import sentence
-from overnight.study.state import CandidateState
+from overnight.study.state import CandidateState, RunState
 from overnight.trials import Bench, Phase, Wanted
 
 _OVER = (State.ACCEPTED, State.REJECTED, State.INCONCLUSIVE, State.REVERTED)
@@ -152,6 +152,8 @@ def in_focus(bench: Bench) -> CandidateState | None:
     for found in state.candidates.values():
         if found.id == state.baseline or (found.kept and not found.racing) or found.validated_under is None:
             continue
+        if found.ablates:
+            continue  # part of a whole that is judged as one
         if found.state is not State.DRAFT and found.state not in _OVER and not _is_idle_plant(bench, found):
             return found
     return None
@@ -222,15 +224,19 @@ def _evidence(bench: Bench, found: Screened) -> tuple[str, ...]:
     """The candidate's runs that were looked at, and the tip's on the same seeds."""
     state, one = bench.study.state, bench.study.state.candidates[found.candidate]
     base = next((other.id for other in state.candidates.values() if other.commit == one.base), state.baseline)
-    names = {(run.candidate, run.number): name for name, run in state.runs.items() if _counts(bench, name)}
+    key = bench.contract.comparability()
+    names = {
+        (run.candidate, run.number): name
+        for name, run in state.runs.items()
+        if run.candidate in (one.id, base) and run.comparability == key and _counts(run)
+    }
     pairs = chain(((one.id, number) for number in found.numbers), ((base, number) for number in found.numbers))
     return tuple(names[pair] for pair in pairs if pair in names)
 
 
-def _counts(bench: Bench, name: str) -> bool:
-    run = bench.study.state.runs[name]
-    same = run.phase == "screen" and run.comparability == bench.contract.comparability()
-    return same and run.outcome is not None and (run.evidence > 0 or run.outcome.is_candidates_fault())
+def _counts(run: RunState) -> bool:
+    ended = run.outcome is not None and (run.evidence > 0 or run.outcome.is_candidates_fault())
+    return ended and run.phase == "screen" and run.round < ABLATION_ROUND
 
 
 # Certification, and the control that must fail it

@@ -39,7 +39,7 @@ def twin_of(study: Study, one: CandidateState, idea: str, contract: str | None) 
             break
         waits = other.state in (State.DRAFT, State.VALIDATED)
         dead = waits and (other.validated_under != contract or other.base != study.state.tip)
-        if other.idea == idea and not other.plant and (not dead or other.id == study.state.baseline):
+        if other.idea == idea and not (other.plant or other.ablates) and (not dead or other.id == study.state.baseline):
             baseline = other.id == study.state.baseline
             found = "the baseline itself" if baseline else f"{other.id}, which {ENDED[ending(other)]}"
     return found

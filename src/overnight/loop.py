@@ -12,40 +12,34 @@ going are adopted, and a run that was lost is run again and does not count.
     certify     when it is worth it, or the search is over, the tip meets the incumbent on fresh seeds
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from overnight import calibrating, judge, plants, verifying
+from overnight import ablating, calibrating, judge, plants, verifying
 from overnight.admission import (
     Drafting,
     admit_candidate,
     draft_candidate,
-    drafted,
     follow_ledger,
 )
-from overnight.candidate.build import params_of
-from overnight.contract import trainers
-from overnight.errors import Refused, UserError
+from overnight.errors import Refused
 from overnight.forecast import run_seconds
 from overnight.intake import carry_over, hear_inbox, take_up
 from overnight.ladder import climb
 from overnight.ports import Proposer
-from overnight.propose.diagnostics import diagnostics
-from overnight.propose.view import Sources, view
+from overnight.prospect import view_of
 from overnight.records.decision import Decision, LoopDecision, Turn, Verdict
 from overnight.records.lifecycle import Actor, State
-from overnight.records.limits import Scalar
 from overnight.records.metric import Direction
-from overnight.records.proposal import Exhausted, Proposal, View, Wait
+from overnight.records.proposal import Exhausted, Proposal, Wait
 from overnight.records.text import sentence
-from overnight.study.state import CandidateState
+from overnight.schedules import schedule, spare
 from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
 
 LOOK_SECONDS = 0.1
 ASKED = "Somebody asked to finish."
 CALIBRATED = "The baseline is calibrated."
-_DIAGNOSED = 4
 MOST_REFUSED = 20
 """A proposer that is refused so often in a row has nothing to offer that may run."""
 
@@ -103,7 +97,7 @@ def _until_over(one: Night) -> str:
             bench.study.machine.sleep(LOOK_SECONDS)
         elif one.finishing() or one.spent:
             return one.spent or ASKED
-        elif not wanted and not _propose(one) and not _is_time_to_certify(one):
+        elif not wanted and not _propose(one) and not _is_time_to_certify(one) and not _ablate(one):
             return one.over
 
 
@@ -127,6 +121,12 @@ def _verify(bench: Bench) -> bool:
     return True
 
 
+def _ablate(one: Night) -> bool:
+    """Take the certified stack apart with the runs that are left over; False when that is done, or cannot be."""
+    bench, left = one.bench, runs_left(one)
+    return ablating.draft(bench, left) or ablating.conclude(bench, left) or bool(ablating.wanted(bench, left))
+
+
 def turn(bench: Bench, loop: LoopDecision, because: str) -> None:
     """Write down what the loop does where no verdict says it."""
     bench.study.append(Actor.ENGINE, Turn(loop=loop, because=sentence(because)))
@@ -140,21 +140,36 @@ def _begin(one: Night) -> bool:
         return False
     certifying = _is_time_to_certify(one)
     wanted = list(judge.wanted(bench, certifying=certifying))
-    if certifying and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
-        _narrow(bench, wanted[0].round)
+    if one.over and not wanted and not certifying:
+        wanted = ablating.wanted(bench, runs_left(one) + len(bench.going))
+    free = max(bench.slots - len(bench.going), 0)
+    if certifying and free and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
+        _narrow(one, wanted[0].round)
+        wanted = list(judge.wanted(bench, certifying=True))
     try:
-        for want in wanted[: max(bench.slots - len(bench.going), 0)]:
+        for want in wanted[:free]:
             begin(bench, want)
     except Spent as spent:
         one.spent = str(spent)
     return bool(wanted)
 
 
-def _narrow(bench: Bench, attempt: int) -> None:
-    """Say that the runs go into certifying the tip now; the placebo's control is none of it."""
-    if attempt and not bench.going:
-        tip = judge.tip(bench)
-        turn(bench, LoopDecision.NARROW, f"The next runs go into certifying {tip}, attempt {attempt} of this study.")
+def _narrow(one: Night, attempt: int) -> None:
+    """Fix the looks of an attempt before its first run, and say that the runs go into it now."""
+    bench = one.bench
+    race, plan = judge.race_of(bench), bench.follower.plan
+    fixed = None if race is None or plan is None else schedule(bench.study.state, race, plan, _left_over(one))
+    if fixed is None:
+        return
+    tip = judge.tip(bench)
+    turn(bench, LoopDecision.NARROW, f"The next runs go into certifying {tip}, attempt {attempt} of this study.")
+    bench.study.append(Actor.ENGINE, fixed)
+
+
+def _left_over(one: Night) -> float | None:
+    """The runs that a last attempt may take into its last look; None while the search may go on."""
+    plan = one.bench.follower.plan
+    return spare(one.bench.contract, plan, runs_left(one)) if one.over and plan is not None else None
 
 
 def _check_baseline(bench: Bench) -> None:
@@ -231,46 +246,6 @@ def _hear_people(bench: Bench) -> bool:
     return bool(heard)
 
 
-def view_of(bench: Bench) -> View:
-    """What a proposer may see at this moment."""
-    trainer = trainers.trainer_of(bench.contract.baseline.command)
-    study = bench.study
-    sources = Sources(
-        program=(study.machine.read(str(study.at.program)) or b"").decode(errors="replace"),
-        space=trainers.space(trainer) if trainer is not None else None,
-        params=lambda tree: _params(bench, tree),
-        proposal=lambda found: _idea(bench, found),
-        starting=trainers.starting_points(trainer, bench.contract) if trainer is not None else (),
-        diagnostics=lambda found: _diagnostics(bench, found) if trainer is not None else {},
-    )
-    return view(study.state, bench.contract, sources)
-
-
-def _idea(bench: Bench, found: CandidateState) -> Proposal:
-    if found.id not in bench.ideas:
-        bench.ideas[found.id] = drafted(bench.study.machine, bench.study.at, found).proposal
-    return bench.ideas[found.id]
-
-
-def _diagnostics(bench: Bench, found: CandidateState) -> dict[str, float]:
-    """What the newest trainings of a candidate reported about themselves, where no code of a candidate's ran."""
-    if bench.contract.runs_candidate_code():
-        return {}
-    told = [bench.study.at.runs / name / "out" / "metrics.jsonl" for name in found.runs[-_DIAGNOSED:]]
-    return diagnostics(bench.study.machine.read(str(path)) or b"" for path in told)
-
-
-def _params(bench: Bench, tree: str) -> Mapping[str, Scalar]:
-    if bench.contract.scope.preset != "params":
-        return {}
-    if tree not in bench.params:
-        try:
-            bench.params[tree] = params_of(bench.store, tree)
-        except UserError:  # what the gate refused may hold anything
-            bench.params[tree] = {}
-    return bench.params[tree]
-
-
 def _why_over(one: Night) -> str:
     """The first reason why no further idea is tried, or nothing."""
     state, contract = one.bench.study.state, one.bench.contract
@@ -285,7 +260,7 @@ def _why_over(one: Night) -> str:
         return f"The stop rule fired: {barren} candidates in a row were not kept."
     if stop.target_score is not None and _reached(one.bench, stop.target_score):
         return f"The stop rule fired: the tip scores {stop.target_score:g} or better on the screening seeds."
-    if len(state.runs) >= contract.budget.max_runs:
+    if state.paid_runs >= contract.budget.max_runs:
         return f"The budget of {contract.budget.max_runs:,} runs is used up."
     if runs_left(one) < 1:
         return "The time of the night is used up."
@@ -296,7 +271,7 @@ def runs_left(one: Night) -> float:
     """How many runs the study's budget and the night's time still hold."""
     bench = one.bench
     in_time = max(one.deadline - one.bench.study.machine.running(), 0.0) * bench.slots / _run_seconds(bench)
-    return min(float(bench.contract.budget.max_runs - len(bench.study.state.runs)), in_time)
+    return min(float(bench.contract.budget.max_runs - bench.study.state.paid_runs), in_time)
 
 
 def _reached(bench: Bench, target: float) -> bool:
@@ -316,7 +291,7 @@ def _progress(one: Night) -> str:
         f"trying {focus.id}" if focus is not None else "certifying the tip" if bench.study.state.stack else "waiting"
     )
     left = max(one.deadline - bench.study.machine.running(), 0.0)
-    runs_left = max(bench.contract.budget.max_runs - len(bench.study.state.runs), 0)
+    runs_left = max(bench.contract.budget.max_runs - bench.study.state.paid_runs, 0)
     left = min(left, (runs_left + len(bench.going)) * _run_seconds(bench) / bench.slots)
     return f"{len(bench.study.state.runs)} runs, {doing}; at most {_told(left)} left"
 
@@ -354,7 +329,6 @@ def _stop_what_is_settled(bench: Bench) -> None:
 
 
 def _stop_runs(bench: Bench, candidate: str) -> None:
-    """What is still going for a candidate that was rejected early would only cost."""
     for name, folder in bench.going.items():
         if bench.study.state.runs[name].candidate == candidate:
             bench.launcher.stop(folder)
@@ -381,5 +355,8 @@ def _is_time_to_certify(one: Night) -> bool:
     ending = bool(one.over) or plan.is_ending(race, past, left)
     if judge.in_focus(bench) is not None and not ending:
         return False  # an idea that waits is cheaper than an attempt, and is then certified with the rest
-    wanted = plan.should_certify(race, past, ending=True) if ending else plan.is_time(race, past, left)
-    return left >= 2 * plan.looks.looks[0] and wanted
+    if left < 2 * plan.looks.looks[0]:
+        return False
+    if ending:
+        return plan.should_certify(race, past, ending=True, runs_left=_left_over(one))
+    return plan.is_time(race, past, left)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from overnight.ablating import stack_of, why_not
 from overnight.admission import drafted
 from overnight.claims import claims, completed_runs, incumbent, median_run
 from overnight.contract.trainers import what_search_knows
@@ -25,6 +26,7 @@ from overnight.evaluate.measure import measure_reference, record
 from overnight.evaluate.seeds import Seeds
 from overnight.ports import Machine
 from overnight.records.contract import Contract, Plant
+from overnight.records.lifecycle import State
 from overnight.records.proposal import Proposal
 from overnight.report import facts as told
 from overnight.report.exports import results_tsv
@@ -102,7 +104,7 @@ class Morning:
             night=self._night(),
             claims=claims,
             shortfall=None if claims else self._shortfall(),
-            candidates=tuple(self._line(one) for one in state.candidates.values() if one.id != state.baseline),
+            candidates=tuple(self._line(one) for one in state.candidates.values() if _is_shown(state, one)),
             curves=tuple(self._curves()),
             replays=self._replays(),
             references=tuple(self._references()),
@@ -113,6 +115,7 @@ class Morning:
             error=self._error(),
             search=what_search_knows(contract),
             behaviour=self._behaviour(),
+            attribution=self._attribution(),
         )
 
     def _experiments(self) -> Iterator[Experiment]:
@@ -152,6 +155,7 @@ class Morning:
                 candidates=one.stack,
                 evidence=tuple(self._evidence(one.runs)),
                 command=self._command("reproduce", one.candidate),
+                guardrails=tuple((it["name"], it["worse_by"], it["margin"]) for it in one.decision["guardrails"]),
                 details=one.decision.get("details", ""),
             )
 
@@ -179,6 +183,16 @@ class Morning:
     def _behaviour(self) -> tuple[str, ...]:
         seen = [entry["data"]["behaviour"] for entry in self.entries if entry["kind"] == "verified"]
         return tuple(seen[-1]) if seen else ()
+
+    def _attribution(self) -> tuple[str, ...]:
+        """Which parts of the certified stack carry the gain, or why that was not tested."""
+        stack = stack_of(self.state, self._proposal)
+        if stack is None:
+            return ()
+        for entry in reversed(self.entries):
+            if entry["kind"] == "ablated" and entry["data"]["candidate"] == stack.tip:
+                return (entry["data"]["says"], *(part["says"] for part in entry["data"]["parts"]))
+        return (why_not(self.state, stack),)
 
     # What was tried
 
@@ -243,8 +257,9 @@ class Morning:
             started=times[0][:16] if times else "",
             ended=times[-1][:16] if times else "",
             hours=_hours(times),
-            runs=len(state.runs),
-            candidates=len(state.candidates) - bool(state.baseline),
+            runs=state.paid_runs,
+            lost_runs=state.lost_runs,
+            candidates=sum(_is_shown(state, one) for one in state.candidates.values()),
             wall_seconds=state.wall_seconds,
             cpu_seconds=state.cpu_seconds,
             asks=len(state.asks),
@@ -348,6 +363,11 @@ class Morning:
     def _command(self, verb: str, *words: str) -> str:
         """A command that works wherever it is pasted."""
         return " ".join((self.program, verb, *words, "--dir", shlex.quote(str(self.at.task.root.project))))
+
+
+def _is_shown(state: StudyState, one: CandidateState) -> bool:
+    """Whether a candidate is told of: neither the baseline, nor a knock-out that did not become the tip."""
+    return one.id != state.baseline and (not one.ablates or one.kept or one.state is State.REVERTED)
 
 
 def _plant(name: str) -> Plant | None:

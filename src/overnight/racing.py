@@ -15,6 +15,9 @@ from overnight.records.decision import Verdict
 from overnight.records.metric import Direction
 from overnight.study.state import Moment, RunState, StudyState
 
+ABLATION_ROUND = 1_000_000
+"""From this round on, tuning seeds belong to ablations: they move no tip, and the race never hears of them."""
+
 
 def calibration_of(state: StudyState, contract: Contract) -> Calibration | None:
     """The calibration that is in force; None where there is none for these terms."""
@@ -85,7 +88,7 @@ class Follower:
             self.found.tell(Moved(tip, incumbent))
 
     def _ran(self, contract: Contract, run: RunState) -> None:
-        if run.phase != "screen" or run.comparability != self.key:
+        if run.phase != "screen" or run.comparability != self.key or run.round >= ABLATION_ROUND:
             return
         ran = Ran(run.candidate, run.number, better_is_higher(contract, run))
         if self.found is None:

@@ -94,7 +94,7 @@ def _between_sittings(state: StudyState) -> Step:
 
 def _is_undecided(state: StudyState, name: str) -> bool:
     one = state.candidates[name]
-    return name != state.baseline and not one.kept and one.state in _UNDECIDED
+    return name != state.baseline and not one.kept and not one.ablates and one.state in _UNDECIDED
 
 
 def _has_gain(state: StudyState) -> bool:

@@ -88,8 +88,9 @@ class Watcher:
         if contract is not None:
             hours = state.wall_seconds / slots(contract) / 3600
             budget = contract.budget
+            used = f"{state.paid_runs:,} of {budget.max_runs:,}{state.lost_told()}"
             facts += [
-                ("runs", f"{len(state.runs):,} of {budget.max_runs:,}, going: {', '.join(going) or 'none'}"),
+                ("runs", f"{used}, going: {', '.join(going) or 'none'}"),
                 ("time", f"{hours:.2f} of {budget.max_wall_hours:g} running hours{_still(state)}"),
             ]
         stack = f", kept since: {', '.join(state.stack)}" if state.stack else ""

@@ -112,8 +112,8 @@ def test_an_honest_claim_stands_and_an_audit_writes_nothing(claim: Scene) -> Non
     before = claim.at.ledger.read_bytes()
     said = overnight("audit", "--dir", str(claim.project))
     assert said.code == 0, said.stdout + said.stderr
-    assert said.stdout.count("PASS") == 13 and "FAIL" not in said.stdout
-    assert "The claim of c-0001 stands: 13 of 13 checks passed." in said.stdout
+    assert said.stdout.count("PASS") == 14 and "FAIL" not in said.stdout
+    assert "The claim of c-0001 stands: 14 of 14 checks passed." in said.stdout
     assert claim.at.ledger.read_bytes() == before
 
 
@@ -276,6 +276,55 @@ def test_impossible_returns_are_found(claim: Scene) -> None:
     forge(claim, change)
     claim.rewrite(lambda terms: terms["metric"].update(lowest=0.0, highest=500.0))
     assert "but the contract says" in failed(claim, "range")
+
+
+def test_looks_that_nobody_had_written_down_before_the_first_run_are_found(claim: Scene) -> None:
+    forge(claim, lambda entries: [one for one in entries if one["kind"] != "scheduled"])
+    assert "No schedule of looks was written down" in failed(claim, "look schedule")
+
+
+def test_looks_that_were_written_down_after_the_scores_are_found(claim: Scene) -> None:
+    def change(entries: list[Entry]) -> list[Entry]:
+        late = [one for one in entries if one["kind"] == "scheduled"]
+        others = [one for one in entries if one["kind"] != "scheduled"]
+        at = next(place for place, one in enumerate(others) if one["data"].get("verdict") == "certified")
+        return [*others[:at], *late, *others[at:]]
+
+    forge(claim, change)
+    assert "fixed once, before its first run" in caught(claim, "look schedule")
+
+
+def test_looks_of_a_schedule_that_the_frozen_plan_does_not_have_are_found(claim: Scene) -> None:
+    def change(entries: list[Entry]) -> None:
+        of(entries, "scheduled")[0].update(looks=[2, 4], shares=[0.5, 0.5])
+
+    forge(claim, change)
+    assert "the frozen plan looks elsewhere" in caught(claim, "look schedule")
+
+
+def test_a_last_look_that_was_stretched_by_runs_that_nobody_had_is_found(claim: Scene) -> None:
+    def change(entries: list[Entry]) -> None:
+        of(entries, "scheduled")[0].update(runs_left=1e6)
+
+    forge(claim, change)
+    assert "stretched by 1e+06 runs, but the budget held" in failed(claim, "look schedule")
+
+
+def test_more_left_over_runs_than_the_contracts_fresh_seeds_allow_do_not_follow_from_the_ledger(claim: Scene) -> None:
+    def change(entries: list[Entry]) -> None:
+        of(entries, "scheduled")[0].update(runs_left=40.0)
+
+    forge(claim, change)
+    assert "4 seeds a side do not follow from what the ledger had before" in failed(claim, "look schedule")
+
+
+def test_an_attempt_that_gives_itself_more_error_than_is_left_is_found(claim: Scene) -> None:
+    def change(entries: list[Entry]) -> None:
+        of(entries, "scheduled")[0]["error"] = 0.05
+        next(one for one in of(entries, "decided") if one["verdict"] == "certified")["error_spent"] = 0.05
+
+    forge(claim, change)
+    assert "do not follow from what the ledger had before" in failed(claim, "look schedule")
 
 
 @pytest.mark.feature("R105")

@@ -9,6 +9,7 @@ import pytest
 from overnight.candidate.build import Ground, build, params_bytes, params_of, with_copy, with_params
 from overnight.candidate.copy import read_copy, write_copy
 from overnight.candidate.tree import ABSENT, EXECUTABLE, GITLINK, REGULAR, SYMLINK, Store, user_commit
+from overnight.candidate.without import lay_on
 from overnight.errors import DiskTrouble, Refused, UserError
 from overnight.machine import RealMachine
 from overnight.records.codec import digest
@@ -187,3 +188,24 @@ def test_a_candidate_is_pinned_to_one_commit_on_its_base(store: Store, tmp_path:
     assert (store.tree_of(candidate.commit), store.parents_of(candidate.commit)) == (tree, (base,))
     assert candidate.changed_paths == 1
     assert candidate.changes == digest(store.changes(store.tree_of(base), tree))
+
+
+def test_a_stack_without_one_part_is_the_other_parts_on_what_it_started_from(store: Store, tmp_path: Path) -> None:
+    root = tree_with(store, tmp_path, {"a": b"1", "b": b"1", "params.json": params_bytes({"x": 1, "y": 1})})
+    first = store.write_tree(root, {"a": (REGULAR, store.write_blob(b"2"))}, scratch=tmp_path)
+    second = store.write_tree(first, {"b": (ABSENT, "0" * 40)}, scratch=tmp_path)
+    third = with_params(store, second, {"x": 2}, scratch=tmp_path)
+    fourth = with_params(store, third, {"y": 2}, scratch=tmp_path)
+    steps = [(root, first), (first, second), (second, third), (third, fourth)]
+    assert lay_on(store, root, steps, scratch=tmp_path) == fourth
+    less = lay_on(store, root, [steps[1], steps[3]], scratch=tmp_path)
+    assert less is not None and store.file(less, "a") == b"1" and store.file(less, "b") is None
+    assert params_of(store, less) == {"x": 1, "y": 2}, "of parameters, the keys of the other parts stay"
+
+
+def test_a_part_whose_file_another_part_changed_too_cannot_be_taken_out_by_itself(store: Store, tmp_path: Path) -> None:
+    root = tree_with(store, tmp_path, {"train.py": b"1"})
+    first = tree_with(store, tmp_path, {"train.py": b"2"})
+    second = tree_with(store, tmp_path, {"train.py": b"3"})
+    assert lay_on(store, root, [(first, second)], scratch=tmp_path) is None
+    assert lay_on(store, root, [(root, first)], scratch=tmp_path) == first

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from overnight.decide.audit import QUESTIONS, AuditedRun, Dossier, check_claim
+from overnight.decide.audit import QUESTIONS, AuditedLooks, AuditedRun, Dossier, check_claim
 from overnight.decide.certify import Arm, Certification
 from overnight.decide.looks import attempt
 from overnight.decide.spending import LookPlan
 from overnight.records.metric import Direction, Guardrail, MetricSpec
 from overnight.records.run import Outcome
+from overnight.records.schedule import LookSchedule
 
 METRIC = MetricSpec(
     name="episode_return",
@@ -56,6 +57,22 @@ def certification() -> Certification:
     return found
 
 
+FIXED = LookSchedule(attempt=1, tip="c-0001", incumbent="c-0002", looks=(6,), shares=(1.0,), paired=False, error=0.0194)
+
+
+def looks(**other: Any) -> AuditedLooks:
+    found = AuditedLooks(
+        written=FIXED,
+        follows=FIXED,
+        runs_then=40,
+        total_error=0.05,
+        allowed_error=0.05,
+        told_error=0.0194,
+        replayed=certification(),
+    )
+    return replace(found, **other)
+
+
 def dossier(**other: Any) -> Dossier:
     runs = tuple(
         one(n, score, ours=ours) for ours, arm in ((True, OURS), (False, THEIRS)) for n, score in enumerate(arm)
@@ -78,6 +95,7 @@ def dossier(**other: Any) -> Dossier:
             derive=lambda run: (1000 + run.number, (1, 2), (8, 9)),
             unkeyed="",
             recomputed=found,
+            looks=looks(),
             first_audit="passed",
         ),
         **other,
@@ -134,6 +152,30 @@ def test_a_sound_claim_passes_every_check_with_a_sentence() -> None:
         pytest.param(with_run(5, measured=2), "no seed dropped", "measured more than once", id="measured twice"),
         pytest.param(with_run(0, score=501.0), "range", "holds 501, but the contract says 0 to 500", id="too high"),
         pytest.param(with_run(0, episodes=((1, 302.0, 0), (2, 304.0, 9))), "range", "without a step", id="no step"),
+        pytest.param(dossier(looks=None), "look schedule", "No schedule of looks", id="no schedule"),
+        pytest.param(
+            dossier(looks=looks(follows=replace(FIXED, looks=(12,)))),
+            "look schedule",
+            "do not follow",
+            id="other looks",
+        ),
+        pytest.param(
+            dossier(looks=looks(written=replace(FIXED, runs_left=41.0))),
+            "look schedule",
+            "stretched by 41 runs, but the budget held 40",
+            id="runs that were not there",
+        ),
+        pytest.param(dossier(looks=looks(told_error=0.05)), "look schedule", "another error", id="another error"),
+        pytest.param(dossier(looks=looks(total_error=0.2)), "look schedule", "another error", id="a greater error"),
+        pytest.param(dossier(looks=looks(replayed=None)), "look schedule", "do not certify", id="looks say no"),
+        pytest.param(
+            dossier(
+                looks=looks(written=replace(FIXED, looks=(6, 8), shares=(0.5, 0.5)), follows=None),
+            ),
+            "look schedule",
+            "do not follow",
+            id="no attempt was due",
+        ),
         pytest.param(dossier(claimed=(200.0, 100.0, 300.0)), "interval", "A gain of 200", id="another gain"),
         pytest.param(dossier(recomputed=None), "interval", "certify no gain", id="no gain"),
         pytest.param(dossier(allowed=1e-5), "interval", "Chance alone", id="too likely by chance"),

@@ -40,7 +40,7 @@ def test_a_study_says_what_it_can_prove_and_how_many_experiments_fit() -> None:
         (8, None),
         (15, None),
         (16, (4,)),
-        (24, (5,)),
+        (24, (4, 6)),
         (32, (5, 8)),
         (48, (6, 10)),
         (100, (6, 12)),
@@ -58,6 +58,9 @@ def test_three_runs_can_claim_nothing_and_offer_what_else_can_be_done() -> None:
     assert found.provable is None
     assert found.sentences[0].startswith("Tonight can search but claim nothing")
     assert [one.kind for one in found.offers] == ["more nights", "shorter training", "past runs", "search only"]
+    shorter = found.offers[1].says
+    assert "Nobody checks whether short runs rank candidates as long ones do" in shorter, "what is unchecked is said"
+    assert "`overnight transfer --budget " in shorter
     assert "22 nights like this make 66 runs, 132 hours of training in all" in found.offers[0].says
     assert found.asks
 

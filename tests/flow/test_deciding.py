@@ -1,6 +1,7 @@
 """What the night decides from its ledger: leads, undoings, crashes, guardrails, other budgets, and many nights."""
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
@@ -21,15 +22,17 @@ from benches import (
     seated,
     study_in,
 )
-from overnight import judge, loop, verifying
+from overnight import attempts, judge, loop, schedules, verifying
+from overnight.admission import may_launch_now
 from overnight.decide.race import Race
 from overnight.errors import Refused
 from overnight.loop import Night
 from overnight.machine import RealMachine
 from overnight.racing import Follower
+from overnight.records.codec import digest
 from overnight.records.decision import Decision, LoopDecision, Verdict
 from overnight.records.lifecycle import Actor, State
-from overnight.records.run import Outcome
+from overnight.records.run import Outcome, Run, RunEnd
 from overnight.records.strict_json import canonical
 from overnight.shortfall import shortfall
 from overnight.study.layout import StudyFolder
@@ -166,6 +169,105 @@ def test_a_night_without_a_gain_says_what_is_ruled_out(tmp_path: Path) -> None:
         assert short.ruled_out is not None and 0 < short.ruled_out < 30
 
 
+# What the machine loses
+
+
+def test_runs_that_the_machine_lost_use_up_no_budget_and_are_counted_apart(tmp_path: Path) -> None:
+    with bench_of(tmp_path / "project", plants=False, max_runs=8) as bench:
+        baseline = bench.study.state.baseline
+        for outcome in 5 * (Outcome.LOST, Outcome.INFRASTRUCTURE):
+            ended(bench, Wanted(baseline, "screen", 0, 0), outcome)
+        state = bench.study.state
+        assert (len(state.runs), state.paid_runs, state.lost_runs) == (10, 0, 10)
+        assert may_launch_now(bench.study, baseline) == (), "ten losses leave all of eight runs"
+        assert loop.runs_left(Night(bench, Silent(), RealMachine().monotonic() + 1e6)) == 8
+        calibrate(bench)
+        assert bench.follower.race(state, bench.contract) is not None
+        for outcome in (Outcome.STOPPED, Outcome.CRASHED):
+            ended(bench, Wanted(baseline, "screen", 0, 90), outcome)
+        assert state.paid_runs == state.calibrations[-1]["seeds"] + 2, "what a verdict stopped, or crashed, was spent"
+        while state.paid_runs < 8:
+            run_once(bench, Wanted(baseline, "screen", 0, 100 + state.paid_runs), 100.0)
+        assert [one.says for one in may_launch_now(bench.study, baseline)] == [
+            "The budget of 8 training runs is spent."
+        ]
+
+
+def ended(bench: Bench, want: Wanted, outcome: Outcome) -> None:
+    """A run that ended without a policy."""
+    one = bench.study.state.candidates[want.candidate]
+    run = Run(
+        id=bench.study.state.next_run(),
+        candidate=one.id,
+        tree=one.tree,
+        command=bench.contract.baseline.command,
+        train_seed=want.number,
+        phase=want.phase,
+        round=want.round,
+        number=want.number,
+        contract=digest(bench.contract),
+        comparability=bench.contract.comparability(),
+    )
+    bench.study.append(Actor.RUNNER, run)
+    end = RunEnd(run=run.id, outcome=outcome, because="It ended.", wall_seconds=0.1)
+    bench.study.append(Actor.RUNNER, end)
+
+
+# The looks of an attempt
+
+
+def test_the_last_attempt_of_a_study_takes_the_runs_that_are_left_into_its_last_look(tmp_path: Path) -> None:
+    scene = study_in(tmp_path / "project", plants=False, max_runs=64)
+    with seated(scene) as bench:
+        idea = lone(bench)
+        plan = bench.follower.plan
+        assert plan is not None and plan.looks is not None
+        sitting = Night(bench, Silent(), RealMachine().monotonic() + 1e6)
+        assert loop._left_over(sitting) is None, "while the search may go on, nothing is stretched"
+        sitting.over = "There are no ideas."
+        assert loop._is_time_to_certify(sitting)
+        loop._narrow(sitting, 1)
+        fixed = schedules.recorded(bench.study.state)
+        left = 64 - len(bench.study.state.runs)
+        assert fixed is not None and fixed.runs_left == left
+        assert fixed.looks == (*plan.looks.looks[:-1], left // 2) and left // 2 > plan.looks.looks[-1]
+        assert bench.study.state.attempt_is_open(), "nothing else may begin between the schedule and its first run"
+    with seated(scene) as bench:  # as after a kill: this sitting knows nothing but the ledger
+        race, plan = judge.race_of(bench), bench.follower.plan
+        assert race is not None and plan is not None
+        found = attempts.attempt_of(bench, race, plan)
+        assert found is not None and found.looks == schedules.look_plan(fixed)
+        small = lambda want: 100.0 + 7 * (want.number * 5 % 11) + (9.0 if want.candidate == idea else 0.0)  # noqa: E731
+        while not bench.study.state.attempts:
+            play(bench, small)
+            judged_now(bench)
+        last = decisions(scene.at)[-1]
+        assert (last["verdict"], last["seeds"]) == (Verdict.INCONCLUSIVE, left // 2)
+        assert bench.study.state.schedule is None
+
+
+def test_a_last_look_is_never_stretched_beyond_the_fresh_seeds_of_the_contract(tmp_path: Path) -> None:
+    scene = study_in(tmp_path / "project", plants=False, max_runs=64)
+    scene.rewrite(lambda terms: terms["evaluation"].update(confirm_train_seeds=8))
+    scene.approve()
+    with seated(scene) as bench:
+        lone(bench)
+        sitting = Night(bench, Silent(), RealMachine().monotonic() + 1e6, over="There are no ideas.")
+        assert loop._is_time_to_certify(sitting)
+        loop._narrow(sitting, 1)
+        fixed = schedules.recorded(bench.study.state)
+        assert fixed is not None and fixed.looks == (6, 8)
+
+
+def lone(bench: Bench) -> str:
+    """An idea that was kept in a study without plants."""
+    calibrate(bench)
+    idea = entered(bench)
+    raced(bench, level(idea))
+    assert bench.study.state.candidates[idea].kept
+    return idea
+
+
 # Many nights
 
 
@@ -223,10 +325,39 @@ def test_a_decision_with_a_thousand_candidates_in_the_ledger_takes_less_than_50_
     assert best < 0.05, f"{1000 * best:.0f} ms"
 
 
+def test_a_step_of_the_night_with_a_thousand_past_candidates_takes_less_than_50_milliseconds(tmp_path: Path) -> None:
+    """What the loop does between a result and the next runs: judge, write down, ask whether to certify, want."""
+    scene = study_in(tmp_path / "project", plants=False, max_runs=5000)
+    most = {"max_candidates": 2000}
+    scene.rewrite(lambda terms: [terms["experiments"][key].update(most) for key in ("stop", "automation")])
+    scene.approve()
+    with seated(scene) as bench:
+        calibrate(bench)
+        crowded(bench.study.state, bench.contract.comparability())
+        referred(bench)
+        warm, cold = [], []
+        for number in range(4):
+            idea = entered(bench, null_knob=1.0 + number)
+            while judge.verdict(bench) is None:
+                play(bench, lambda want: 90.0 + want.number % 3, certifying=False, most=1)
+            anew = replace(bench, follower=Follower())  # an engine that has just started folds everything first
+            began = process_time()
+            judge.verdict(anew)
+            cold.append(process_time() - began)
+            began = process_time()
+            assert loop._judge(bench)
+            due = loop._is_time_to_certify(Night(bench, Silent(), RealMachine().monotonic() + 1e6))
+            list(judge.wanted(bench, certifying=due))
+            warm.append(process_time() - began)
+            assert bench.study.state.candidates[idea].state is State.REJECTED
+    assert min(warm) < 0.05, f"{1000 * min(warm):.0f} ms"
+    assert min(cold) < 0.05, f"{1000 * min(cold):.0f} ms just after a start"
+
+
 def crowded(state: StudyState, key: str) -> StudyState:
     """A thousand candidates that were rejected after one or two seeds each."""
     for number in range(1000):
-        name = f"c-{number + 100:04d}"
+        name = state.next_candidate()
         state.candidates[name] = CandidateState(
             id=name, drafted_at=0, hypothesis="An idea.", base=state.tip, commit=f"{number:040d}", tree="0" * 40
         )
@@ -249,6 +380,18 @@ def crowded(state: StudyState, key: str) -> StudyState:
             state.moments.append(Moment("ran", run))
         state.moments.append(Moment("decided", name, "reject", state.tip, state.incumbent))
     return state
+
+
+def referred(bench: Bench) -> None:
+    """Give every candidate its commit and its ref in the store, as those have that were really drafted."""
+    state, store = bench.study.state, bench.store
+    commit = store.write_commit(state.tree, (), "An idea.", at=1)
+    made = [one for one in state.candidates.values() if one.id != state.baseline]
+    for one in made:
+        one.commit = commit
+    lines = "".join(f"create {bench.study.at.ref('candidates', one.id)} {commit}\n" for one in made)
+    words = ["git", f"--git-dir={bench.study.at.task.root.store}", "update-ref", "--stdin"]
+    subprocess.run(words, input=lines, text=True, check=True)
 
 
 def seconds(state: StudyState, bench: Bench) -> float:

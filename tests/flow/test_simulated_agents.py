@@ -20,8 +20,8 @@ from overnight.adapters.proposers.search import SearchProposer
 from overnight.admission import Who, enter
 from overnight.desk import StudyDesk
 from overnight.intake import take_up
-from overnight.loop import view_of
 from overnight.machine import RealMachine
+from overnight.prospect import view_of
 from overnight.records.agent import EndedBy, Returned
 from overnight.records.approval import Strength
 from overnight.records.proposal import Exhausted, Wait

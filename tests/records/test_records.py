@@ -7,6 +7,7 @@ import pytest
 from overnight.contract.draft import EnvFacts, Ground, Stated, for_env
 from overnight.contract.read import read
 from overnight.errors import UserError
+from overnight.records.ablation import Ablation
 from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
@@ -29,6 +30,7 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.schedule import LookSchedule
 from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
 from overnight.records.transfer import Transfer
@@ -261,6 +263,37 @@ SAMPLES: dict[type[Versioned], Plain] = {
             "total_error": 0.05,
             "mode": "family",
         },
+    },
+    Ablation: {
+        "candidate": "c-0003",
+        "parts": [
+            {
+                "part": name,
+                "word": word,
+                "loss": 0.5,
+                "loss_low": -2.5,
+                "loss_high": None,
+                "says": "It is so.",
+            }
+            for name, word in (("c-0002", "carries"), ("c-0003", "dead weight"))
+        ],
+        "margin": 4.0,
+        "removed": ["c-0003"],
+        "leaner": "c-0005",
+        "loss": 0.5,
+        "loss_high": 3.5,
+        "says": "One part was removed.",
+        "evidence": ["r-0001"],
+    },
+    LookSchedule: {
+        "attempt": 1,
+        "tip": "c-0002",
+        "incumbent": "c-0001",
+        "looks": [6, 30],
+        "shares": [0.3, 0.7],
+        "paired": False,
+        "error": 0.0194,
+        "runs_left": 61.5,
     },
     Turn: {"loop": "stop", "because": "The time of the night is used up."},
     LoopEntry: {"contract": DIGEST, "approver": "ada", "strength": "unattended"},

@@ -28,6 +28,22 @@ def test_the_first_line_is_the_headline() -> None:
     assert render_markdown(night()).startswith("# A gain of 213 return on CartPole-v1 was certified, ")
 
 
+def test_a_margin_of_0_is_told_as_what_it_asks_for() -> None:
+    strict = replace(night().claims[0], guardrails=(("worst_decile_return", -12.5, 0.0), ("falls", 0.5, 2.0)))
+    for text in (render_markdown(replace(night(), claims=(strict,))), render_html(replace(night(), claims=(strict,)))):
+        plain = text.replace("\\_", "_")
+        assert "worst_decile_return is 12.5 better (its margin is 0, so it had to be shown to be better)" in plain
+        assert "falls is 0.5 worse (its margin is 2)" in plain
+
+
+def test_what_carries_the_gain_is_told_on_page_and_in_text_wherever_something_was_certified() -> None:
+    says = "Of 2 parts nothing was removed; c-0002 is shown to carry the gain."
+    told = replace(night(), attribution=(says,))
+    assert f"## What carries the gain\n\n- {says}" in render_markdown(told)
+    assert "<h2>What carries the gain</h2>" in render_html(told) and says in render_html(told)
+    assert "What carries the gain" not in render_markdown(replace(told, attribution=()))
+
+
 def test_every_candidate_has_one_line() -> None:
     lines = [line for line in render_markdown(night()).splitlines() if line.startswith("- **c-")]
     assert len(lines) == 14

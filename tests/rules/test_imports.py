@@ -45,7 +45,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trials": NOUNS | {"ports", "study", "admission", "isolation", "racing"} | STAGES,
     "claims": NOUNS | {"study", "decide"},
     "calibrating": NOUNS | {"study", "claims", "racing", "forecast", "trials"} | STAGES,
-    "attempts": NOUNS | {"study", "claims", "racing", "trials"} | STAGES,
+    "schedules": NOUNS | {"study", "claims", "racing", "decide"},
+    "attempts": NOUNS | {"study", "claims", "racing", "schedules", "trials"} | STAGES,
+    "ablating": NOUNS | {"study", "admission", "attempts", "claims", "racing", "trials"} | STAGES,
     "verifying": NOUNS | {"study", "trials", "isolation"} | STAGES,
     "audit": NOUNS | {"ports", "study", "attempts"} | STAGES,
     "shortfall": NOUNS | {"study", "admission", "racing", "forecast"} | STAGES,
@@ -60,8 +62,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "handoff": NOUNS | {"ports", "study", "admission", "signatures", "resume", "morning"} | STAGES,
     "judge": NOUNS | {"study", "trials", "audit", "claims", "racing", "attempts", "calibrating"} | STAGES,
     "ladder": NOUNS | {"study", "trials", "claims"} | STAGES,
+    "prospect": NOUNS | {"study", "admission", "trials"} | STAGES,
     "loop": NOUNS
     | {
+        "prospect",
         "ports",
         "study",
         "admission",
@@ -74,13 +78,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "verifying",
         "intake",
         "ladder",
+        "schedules",
+        "ablating",
     }
     | STAGES,
-    "morning": NOUNS | {"ports", "study", "admission", "claims", "shortfall"} | STAGES,
+    "morning": NOUNS | {"ports", "study", "admission", "claims", "shortfall", "ablating"} | STAGES,
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
     "play": NOUNS | {"ports", "study", "home"} | STAGES,
     "again": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
-    "dossier": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
+    "dossier": NOUNS | {"ports", "study", "admission", "claims", "schedules"} | STAGES,
     "transfer": NOUNS | {"ports", "study", "admission", "isolation", "begin", "claims", "trials", "again"} | STAGES,
     "simulate": NOUNS | {"decide"},
     "room": NOUNS | {"study"},
@@ -92,8 +98,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attack": GROUND | {"sandbox", "isolation", "begin", "admission"} | STAGES,
     "cli": GROUND
     | STAGES
-    | {"__init__", "begin", "admission", "signatures", "trials", "loop", "adapters", "isolation", "intake", "desk"}
-    | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack"}
+    | {
+        "__init__",
+        "begin",
+        "admission",
+        "signatures",
+        "trials",
+        "loop",
+        "adapters",
+        "isolation",
+        "intake",
+        "desk",
+        "prospect",
+    }
+    | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack", "prospect"}
     | MORNING
     | TONIGHT
     | {"scaffold"},

@@ -4,13 +4,18 @@ At reduced size here; with OVERNIGHT_SOAK=1 at full size, as 95 % upper limits o
 """
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
+from overnight.decide.plan import plan_study
+from overnight.decide.spending import LookPlan
 from overnight.simulate.cells import ENDLESS, Cell, Setting, play
 from overnight.simulate.families import FAMILIES
-from overnight.simulate.rules import Greedy, RaceCertify, Rule
+from overnight.simulate.lab import Idea, Lab
+from overnight.simulate.rules import Greedy, Played, RaceCertify, Rule, _Study
 
 SOAK = os.environ.get("OVERNIGHT_SOAK") == "1"
 ALL = tuple(FAMILIES.values())
@@ -68,7 +73,7 @@ def test_final_quality_is_far_above_greedy_when_ideas_are_scarce() -> None:
     assert ours.gain() / greedy.gain() >= (1.4 if SOAK else 1.2)
 
 
-@pytest.mark.parametrize("runs", [3, 8, 16, 32])
+@pytest.mark.parametrize("runs", [3, 8, 16, 24, 32])
 def test_a_small_night_claims_rarely_falsely_and_keeps_nothing_worse_on_average(runs: int) -> None:
     for kind in ("null", "volatile"):
         found = play(RaceCertify(), Setting(kind=kind, ideas=runs, runs=runs), ALL, size(200, 30))
@@ -76,6 +81,21 @@ def test_a_small_night_claims_rarely_falsely_and_keeps_nothing_worse_on_average(
     kept = play(RaceCertify(), Setting(ideas=runs, runs=runs), ALL, size(400, 100))
     assert kept.tip_gain() >= (0.0 if SOAK else -0.02)
     assert max(one.runs for one in kept.all()) <= runs
+
+
+def test_a_night_of_24_claims_more_with_looks_at_4_and_6_seeds_than_with_one_at_5() -> None:
+    class AtFive(RaceCertify):
+        def play(self, lab: Lab, ideas: Sequence[Idea], *, idea_cost: float = 0.0) -> Played:
+            plan = plan_study(lab.budget)
+            rule = replace(plan.rule, baseline_seeds=4)
+            study = _Study(lab, replace(plan, rule=rule, looks=LookPlan(looks=(5,), shares=(1.0,))))
+            study.search(ideas, idea_cost)
+            return study.ended()
+
+    setting = Setting(ideas=200, runs=24)
+    ours, before = (play(one, setting, ALL, size(1000, 100)) for one in (RaceCertify(), AtFive()))
+    assert ours.gain() > before.gain() and ours.tip_gain() >= before.tip_gain() - 0.02
+    assert not SOAK or (ours.coverage() or 0.0) >= 0.92
 
 
 def test_three_nights_of_16_decide_as_one_of_48() -> None:

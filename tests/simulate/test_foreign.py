@@ -68,7 +68,7 @@ def test_other_mixes_hold_the_error_the_coverage_and_most_of_the_quality(mix: Mi
     assert 0.9 <= (ours.inflation() or 0.0) <= 1.1
 
 
-@pytest.mark.parametrize("runs", [3, 8, 16, 32])
+@pytest.mark.parametrize("runs", [3, 8, 16, 24, 32])
 def test_small_nights_claim_rarely_falsely_and_keep_nothing_worse_on_average(runs: int) -> None:
     for kind in ("null", "volatile"):
         found = play(RaceCertify(), Setting(kind=kind, ideas=runs, runs=runs), ALL, size(100, 15))

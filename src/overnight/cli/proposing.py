@@ -17,7 +17,7 @@ def proposing(bench: "Bench") -> "Iterator[Proposer]":
     from overnight.adapters.proposers.mix import MixProposer
     from overnight.adapters.proposers.search import SearchProposer
     from overnight.desk import StudyDesk
-    from overnight.loop import view_of
+    from overnight.prospect import view_of
 
     named, agent = bench.contract.experiments.proposers, bench.contract.experiments.agent
     search: dict[str, Proposer] = {"search": SearchProposer()} if "search" in named else {}

@@ -3,7 +3,7 @@ may cost, what it can prove, and when it stops, in plain words."""
 
 from overnight.contract.trainers import what_search_knows
 from overnight.records.contract import Contract
-from overnight.records.metric import Direction
+from overnight.records.metric import Direction, Guardrail
 
 
 def screen(contract: Contract) -> tuple[tuple[str, str], ...]:
@@ -39,11 +39,15 @@ def _change(contract: Contract) -> str:
 def _measure(contract: Contract) -> str:
     metric = contract.metric
     better = "higher" if metric.direction is Direction.HIGHER else "lower"
-    guards = ", ".join(f"{rail.name} (by more than {rail.margin:g})" for rail in metric.guardrails)
+    guards = ", ".join(f"{rail.name} ({_margin(rail)})" for rail in metric.guardrails)
     return (
         f"{metric.name} in {metric.unit}, {better} is better, by more than {metric.least_gain:g}. "
         f"May not get worse: {guards}."
     )
+
+
+def _margin(rail: Guardrail) -> str:
+    return f"by more than {rail.margin:g}" if rail.margin else "at all: a claim needs it shown to be better too"
 
 
 def _cost(contract: Contract) -> str:

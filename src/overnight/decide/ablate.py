@@ -12,7 +12,7 @@ stays one about the whole certified stack.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev, variance
 from typing import Literal
 
@@ -160,7 +160,10 @@ def _removal(metric: MetricSpec, evidence: Evidence, one: _Try) -> _Found | tupl
         whole, less = (_first(evidence[one.stage, without], seeds) for without in (WHOLE, one.without))
         theirs, ours = (better_is_higher(metric.direction, arm.scores) for arm in (whole, less))
         loss = _loss(ours, theirs, level=0.95)
-        held = not loses_more(ours, theirs) and _guardrails_hold(metric, less, whole)
+        noise = _spread(whole.scores)
+        held = not loses_more(ours, theirs) and _guardrails_hold(
+            metric, less, whole, one.rule.margin / noise if noise else 0.0
+        )
         found = _Found(held and _p_inferior(ours, theirs, one) <= one.error(), loss)
         if found.shown or loss.low > one.rule.margin:
             break
@@ -187,8 +190,20 @@ def _is_paired(evidence: Evidence, parts: Sequence[str]) -> bool:
     return apart < alone
 
 
-def _guardrails_hold(metric: MetricSpec, less: Arm, whole: Arm) -> bool:
-    for rail in metric.guardrails:
+def _spread(values: Sequence[Score]) -> float:
+    known = [one for one in values if one is not None]
+    return stdev(known) if len(known) > 1 else 0.0
+
+
+def _guardrails_hold(metric: MetricSpec, less: Arm, whole: Arm, noises: float) -> bool:
+    """Whether every guardrail is shown to lose less than its margin, or less than so many of its own noises.
+
+    A margin of 0 asks a candidate to be better, which nothing that is merely left out ever is. So a removal is given
+    as much room in each guardrail as in the score, measured in the noise of the certified stack itself.
+    """
+    for declared in metric.guardrails:
+        room = noises * _spread(whole.guardrails.get(declared.name, ()))
+        rail = replace(declared, margin=max(declared.margin, room))
         ours, theirs = less.guardrails.get(rail.name, ()), whole.guardrails.get(rail.name, ())
         mine, other = [one for one in ours if one is not None], [one for one in theirs if one is not None]
         if min(len(mine), len(other)) < 2 or not non_inferior(rail, mine, other)[1]:

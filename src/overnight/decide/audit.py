@@ -14,8 +14,10 @@ from statistics import fmean
 
 from overnight.decide.certify import Certification
 from overnight.decide.plausible import is_possible
+from overnight.records.decision import Verdict
 from overnight.records.metric import MetricSpec
 from overnight.records.run import Outcome
+from overnight.records.schedule import LookSchedule
 
 Episodes = tuple[tuple[int, float, int], ...]
 """Seed, return and length of each episode."""
@@ -66,6 +68,26 @@ class AuditedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedLooks:
+    """When the attempt behind a claim was to look, as it was written down and as it follows from the entries before."""
+
+    written: LookSchedule
+    """The schedule that the ledger has, from before the attempt's first run."""
+    follows: LookSchedule | None
+    """The schedule that follows from the entries before it; None where they allow no attempt."""
+    runs_then: int
+    """The runs that the budget still held at that moment."""
+    total_error: float
+    """What the frozen plan gives to the whole study."""
+    allowed_error: float
+    """What the contract allows."""
+    told_error: float | None
+    """What the claim says that its attempt was given."""
+    replayed: Certification | None
+    """What these looks say about the stored episodes; None where they say nothing yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dossier:
     """Everything that is known about one claim."""
 
@@ -99,6 +121,8 @@ class Dossier:
     """Why there is no key; empty where there is one."""
     recomputed: Certification | None
     """The gain as it comes out of the stored episodes; None where they certify none."""
+    looks: AuditedLooks | None
+    """The looks of the attempt; None where none were written down before its first run."""
     first_audit: str
     """What the audit before the claim said: `passed`, `failed`, or why it cannot be read."""
 
@@ -275,6 +299,28 @@ def _recomputed(case: Dossier) -> tuple[str, str]:
     return "", f"{_span(found)} comes out again from the stored episodes."
 
 
+def _look_schedule(case: Dossier) -> tuple[str, str]:
+    one = case.looks
+    if one is None:
+        return "No schedule of looks was written down before the attempt's first run.", ""
+    written, seeds = one.written, len(case.runs) // 2
+    at = " and ".join(map(str, written.looks))
+    wrong = ""
+    if written.runs_left is not None and written.runs_left > one.runs_then:
+        wrong = f"The last look was stretched by {written.runs_left:g} runs, but the budget held {one.runs_then:,}."
+    elif one.follows != written:
+        wrong = f"The looks at {at} seeds a side do not follow from what the ledger had before them."
+    elif one.total_error > one.allowed_error or one.told_error != written.error:
+        wrong = "The attempt was given another error than the contract and the attempts before it leave."
+    elif seeds not in written.looks:
+        wrong = f"The claim looks at {seeds} seeds a side, but the looks were fixed at {at}."
+    elif one.replayed is None or one.replayed.verdict is not Verdict.CERTIFIED:
+        wrong = f"The fixed looks at {at} seeds a side do not certify the stored episodes."
+    elif len(one.replayed.candidate.scores) != seeds:
+        wrong = f"The looks had decided at {len(one.replayed.candidate.scores)} seeds a side, not at {seeds}."
+    return wrong, f"The looks at {at} seeds a side were fixed before the first run, and follow from the ledger."
+
+
 def _guardrails(case: Dossier) -> tuple[str, str]:
     if case.recomputed is None:
         return "The stored episodes certify no gain, so nothing is known about the guardrails.", ""
@@ -306,6 +352,7 @@ QUESTIONS: tuple[tuple[str, Question], ...] = (
     ("revealed seeds", _revealed),
     ("no seed dropped", _complete),
     ("range", _in_range),
+    ("look schedule", _look_schedule),
     ("interval", _recomputed),
     ("guardrails", _guardrails),
     ("first audit", _first_audit),

@@ -9,6 +9,7 @@ from overnight.decide.race import Race
 from overnight.decide.screened import RaceRule
 from overnight.decide.spending import LookPlan, Mode, error_for_next
 from overnight.records.calibration import FrozenPlan
+from overnight.records.schedule import STRETCH
 
 LEAST_FOR_A_CLAIM = 16
 """Below this many runs in the study, four fresh seeds a side do not fit beside a baseline and a search."""
@@ -19,8 +20,6 @@ _LAST_POWER = 0.2
 _PATIENCE = 4
 """During the search one is made only where the runs left hold this many whole attempts: a study that can afford few
 attempts makes them late, for the best tip it finds and over the baseline, where a gain is largest and shown soonest."""
-_STRETCH = 3
-"""The last attempt of a study may look at this many times the seeds of the last look, where runs are left over."""
 _PAIRED_FROM = 0.5
 """From this much shared luck on, an attempt compares seed by seed."""
 _FEW = 8
@@ -66,7 +65,7 @@ class StudyPlan:
     def _looks(self, runs_left: float | None) -> LookPlan | None:
         if self.looks is None or runs_left is None:
             return self.looks
-        most = min(int(runs_left - self.audit_seeds) // 2, _STRETCH * self.looks.looks[-1])
+        most = min(int(runs_left - self.audit_seeds) // 2, STRETCH * self.looks.looks[-1])
         return self.looks.stretched(most)
 
     def alpha(self, past: tuple[bool, ...]) -> float:
@@ -149,7 +148,7 @@ def _layout(runs: float) -> tuple[int, int, LookPlan | None, int]:
     if runs >= 28:
         return min(8, int(runs // 5)), 2, LookPlan(looks=(5, 8), shares=(0.5, 0.5)), 0
     if runs >= 22:
-        return 4, 1, LookPlan(looks=(5,), shares=(1.0,)), 0
+        return 3, 1, LookPlan(looks=(4, 6), shares=(0.75, 0.25)), 0
     if runs >= LEAST_FOR_A_CLAIM:
         return 4, 1, LookPlan(looks=(4,), shares=(1.0,)), 0
     return max(1, int(runs // 4)), 1 if runs >= _FEW else 0, None, 0

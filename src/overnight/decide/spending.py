@@ -6,14 +6,13 @@ from math import pi
 from typing import Literal
 
 from overnight.decide.permute import least_mean_p, least_paired_p
+from overnight.records.schedule import PAIRED_LOOK
 
 Mode = Literal["family", "discovery"]
 """`family`: any false claim in the study at all; `discovery`: the expected share of false ones among the claims."""
 _ALL = pi**2 / 6 - 1
 _LEAST_SEEDS = 4
 """With fewer fresh seeds a side, no test can make a claim."""
-_LEAST_PAIRS = 8
-"""A paired test needs this many seeds at its first look: fewer cannot reach a small enough p-value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class LookPlan:
 
     def pairwise(self) -> "LookPlan":
         """The same plan for a comparison seed by seed, with at least eight seeds at the first look."""
-        looks = tuple(max(_LEAST_PAIRS, seeds) for seeds in self.looks)
+        looks = tuple(max(PAIRED_LOOK, seeds) for seeds in self.looks)
         kept = [place for place, seeds in enumerate(looks) if seeds not in looks[place + 1 :]]
         shares = tuple(
             sum(share for share, seeds in zip(self.shares, looks, strict=True) if seeds == looks[place])

@@ -25,7 +25,7 @@ class Opening:
     tree: str
     """The baseline's tree, as the ledger's first entry has it."""
     runs: int
-    """Training runs launched so far."""
+    """Training runs launched so far, without those that the machine lost."""
     wall_seconds: float
     """Wall time that runs took, those that went side by side counted once."""
     admitted: frozenset[str]

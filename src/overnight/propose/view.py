@@ -54,7 +54,7 @@ def view(state: StudyState, contract: Contract, sources: Sources) -> View:
         space=sources.space,
         params=sources.params(tip.tree if tip is not None else state.tree),
         tried=tuple(_tried(state, contract, one, sources) for one in ideas),
-        runs_left=max(contract.budget.max_runs - len(state.runs), 0),
+        runs_left=max(contract.budget.max_runs - state.paid_runs, 0),
         candidates_left=max(contract.experiments.stop.max_candidates - admitted, 0),
         seed=int.from_bytes(sha256(f"{state.task}/{state.study}".encode()).digest()[:4], "big"),
         asks=_asks(state),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from overnight.records.contract import Plant
-from overnight.records.limits import AtLeast, CandidateId, Digest, ObjectId
+from overnight.records.limits import AtLeast, CandidateId, Digest, Items, Name, ObjectId
 from overnight.records.proposal import Proposal
 
 
@@ -52,5 +52,9 @@ class Candidate:
     """Lines of code that it adds, less those that it takes away; below 0 it is the simpler one where none is better."""
     plant: Plant | None = None
     """What it tests when the engine planted it; null for every idea that is meant."""
+    ablates: CandidateId | None = None
+    """The certified tip that it knocks parts out of; null for every candidate that is an idea of its own."""
+    without: Annotated[tuple[Name, ...], Items(0, 1000)] = ()
+    """The parts that it leaves out: candidates of the certified stack, or parameters of a bundle."""
     idea: Digest | None = None
     """What candidates share that come to the same thing: parameters to three digits, code without its layout."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
+from overnight.records.ablation import Ablation
 from overnight.records.agent import Answered, Asked
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.calibration import Calibration
@@ -16,6 +17,7 @@ from overnight.records.lifecycle import Actor
 from overnight.records.limits import AtLeast, CandidateId, Digest, Name, ObjectId, Sentence, Slug
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.schedule import LookSchedule
 from overnight.records.sitting import HandedOff, StoodStill
 
 
@@ -33,8 +35,10 @@ class Kind(StrEnum):
     LAUNCHED = "launched"
     ENDED = "ended"
     MEASURED = "measured"
+    SCHEDULED = "scheduled"
     VERIFIED = "verified"
     DECIDED = "decided"
+    ABLATED = "ablated"
     ASKED = "asked"
     ANSWERED = "answered"
     PROMOTED = "promoted"
@@ -102,8 +106,10 @@ PAYLOADS: dict[Kind, Any] = {
     Kind.LAUNCHED: Run,
     Kind.ENDED: RunEnd,
     Kind.MEASURED: Evidence,
+    Kind.SCHEDULED: LookSchedule,
     Kind.VERIFIED: Verification,
     Kind.DECIDED: Decision,
+    Kind.ABLATED: Ablation,
     Kind.ASKED: Asked,
     Kind.ANSWERED: Answered,
     Kind.PROMOTED: Promoted,
@@ -128,8 +134,10 @@ Payload = (
     | Run
     | RunEnd
     | Evidence
+    | LookSchedule
     | Verification
     | Decision
+    | Ablation
     | Asked
     | Answered
     | Promoted

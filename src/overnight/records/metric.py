@@ -17,14 +17,18 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guardrail:
-    """A measure that may not get worse by more than its margin (non-inferiority)."""
+    """A measure that may not get worse by more than its margin (non-inferiority).
+
+    A claim needs it shown, not only seen, that less than the margin is lost. With a margin of 0 that means that the
+    measure is shown to be better: the strictest guardrail there is, and the one that a draft begins with.
+    """
 
     name: Name
     """What is guarded, as the referee reports it."""
     direction: Direction
     """Which way is better."""
     margin: Annotated[float, AtLeast(0)]
-    """How much worse than the incumbent is still accepted, in the measure's own unit."""
+    """How much worse than the incumbent is still accepted, in the measure's own unit; 0 asks that it improve too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

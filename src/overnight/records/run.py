@@ -22,6 +22,10 @@ class Outcome(StrEnum):
         """Whether the candidate, and not the machine, is to blame."""
         return self in (Outcome.CRASHED, Outcome.OVER_BUDGET)
 
+    def is_machines_fault(self) -> bool:
+        """Whether the machine, or somebody who killed a process on it, is to blame: no budget of runs counts it."""
+        return self in (Outcome.INFRASTRUCTURE, Outcome.LOST)
+
     def is_repeated(self) -> bool:
         """Whether the run says nothing about the candidate, and is run again."""
         return self in (Outcome.INFRASTRUCTURE, Outcome.LOST, Outcome.STOPPED)

@@ -56,7 +56,7 @@ class Night:
     hours: float
     """How long it lasted."""
     runs: int
-    """How many trainings were launched."""
+    """How many trainings were launched, those aside that the machine lost."""
     candidates: int
     """How many candidates were drafted."""
     wall_seconds: float
@@ -71,6 +71,8 @@ class Night:
     """What counts of what it cost."""
     tokens: int = 0
     """What it read and wrote."""
+    lost_runs: int = 0
+    """How many more the machine lost; they were run again, and no budget of runs counts them."""
     gaps: tuple[tuple[str, float], ...] = ()
     """When the machine stood still: until when, and for how many seconds. No budget counts that time."""
 
@@ -111,6 +113,8 @@ class Claim:
     """What it rests on."""
     command: str
     """The command that reproduces it."""
+    guardrails: tuple[tuple[str, float, float], ...] = ()
+    """Each guarded measure, how much worse it is (below 0 it is better), and the margin that the contract allows."""
     confidence: float = 0.95
     """The level of the interval."""
     details: str = ""
@@ -265,3 +269,5 @@ class Facts:
     """Whether the night was warm or cold, and what search began from; empty where search proposed nothing."""
     behaviour: tuple[str, ...] = ()
     """What was seen in episodes of what was certified."""
+    attribution: tuple[str, ...] = ()
+    """Which parts of the certified stack carry the gain, or why nobody knows; empty where nothing was certified."""

@@ -40,6 +40,7 @@ def render_html(facts: Facts) -> str:
     replays = render_replays(facts.replays)
     sections = (
         _where(facts),
+        _attribution(facts),
         _tried(facts),
         _cost(facts),
         _curves(facts),
@@ -80,14 +81,20 @@ def _opening(facts: Facts) -> str:
 
 def _claim(claim: Claim) -> str:
     stack = " ".join(f"<code>{markup(one, 40)}</code>" for one in claim.candidates)
+    guards = f'<p class="fixed">{markup(story.guarded(claim))}</p>' if claim.guardrails else ""
     return (
         f'<blockquote class="claim"><p>{markup(claim.sentence)}</p><p class="fixed">{markup(claim.fixed_line)}</p>'
-        f"<footer>Certified stack: {stack}</footer></blockquote>"
+        f"{guards}<footer>Certified stack: {stack}</footer></blockquote>"
     )
 
 
 def _where(facts: Facts) -> str:
     return _section("Where it holds", _pairs(story.where(facts)), f'<p class="beyond">{markup(story.BEYOND)}</p>')
+
+
+def _attribution(facts: Facts) -> str:
+    lines = "".join(f"<p>{markup(says)}</p>" for says in facts.attribution)
+    return _section(story.ATTRIBUTION, lines) if lines else ""
 
 
 def _tried(facts: Facts) -> str:

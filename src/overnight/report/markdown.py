@@ -15,6 +15,7 @@ def render_markdown(facts: Facts) -> str:
     sections = (
         _opening(facts),
         _where(facts),
+        _attribution(facts),
         _tried(facts),
         _cost(facts),
         _curves(facts),
@@ -38,12 +39,19 @@ def _opening(facts: Facts) -> str:
 
 def _claim(claim: Claim) -> str:
     stack = ", ".join(code_span(one, 40) for one in claim.candidates)
-    return f"> {markdown(claim.sentence)}\n>\n> *{markdown(claim.fixed_line)}*\n>\n> Certified stack: {stack}"
+    guards = f"> {markdown(story.guarded(claim))}\n>\n" if claim.guardrails else ""
+    head = f"> {markdown(claim.sentence)}\n>\n> *{markdown(claim.fixed_line)}*\n>\n"
+    return f"{head}{guards}> Certified stack: {stack}"
 
 
 def _where(facts: Facts) -> str:
     pairs = (f"- **{name}:** {markdown(says)}" for name, says in story.where(facts))
     return _section("Where it holds", "\n".join(pairs), story.BEYOND)
+
+
+def _attribution(facts: Facts) -> str:
+    lines = "\n".join(f"- {markdown(says)}" for says in facts.attribution)
+    return _section(story.ATTRIBUTION, lines) if lines else ""
 
 
 def _tried(facts: Facts) -> str:

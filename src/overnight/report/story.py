@@ -103,6 +103,16 @@ def interval(one: Claim | Shortfall) -> str:
     return f"{signed(one.low, places)} to {signed(one.high, places)}"
 
 
+def guarded(claim: Claim) -> str:
+    """How the guarded measures fared, and what their margins asked for; empty where none is told."""
+    parts = []
+    for rail, worse, margin in claim.guardrails:
+        size = f"{number(abs(worse))} {'worse' if worse > 0 else 'better'}" if worse else "unchanged"
+        asked = f"its margin is {number(margin)}" if margin else "its margin is 0, so it had to be shown to be better"
+        parts.append(f"{name(rail)} is {size} ({asked})")
+    return f"Guardrails: {'; '.join(parts)}." if parts else ""
+
+
 def where(facts: Facts) -> tuple[tuple[str, str], ...]:
     """What the result is bound to, as pairs of a name and a text."""
     direction = f"{facts.metric.direction} is better"
@@ -124,6 +134,7 @@ def where(facts: Facts) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
+ATTRIBUTION = "What carries the gain"
 BEYOND = "Nothing was tested beyond this: another environment, budget, machine or metric is another question."
 
 
@@ -208,10 +219,12 @@ def cost(facts: Facts) -> tuple[tuple[str, str], ...]:
     agent = (("Coding agent", f"asked {number(night.asks, 0)} times: {paid}"),) if night.asks else ()
     gaps = [f"{duration(seconds)} until {until[:16].replace('T', ' ')} UTC" for until, seconds in night.gaps]
     still = (("Stood still", f"{', '.join(gaps)}; no budget counts that, and what ran then was run again"),)
+    again = "run again, and the budget of runs does not count them"
+    lost = f"; {number(night.lost_runs, 0)} more were lost by the machine and {again}" if night.lost_runs else ""
     return (
         ("Night", f"{night.started} to {night.ended}, {duration(night.hours * 3600)}"),
         ("Candidates", number(night.candidates, 0)),
-        ("Training runs", number(night.runs, 0)),
+        ("Training runs", f"{number(night.runs, 0)}{lost}"),
         ("Wall time of all runs", duration(night.wall_seconds)),
         ("Processor time of all runs", duration(night.cpu_seconds)),
         *agent,

@@ -23,6 +23,7 @@ from overnight.records.entry import PAYLOADS, Kind, Payload
 from overnight.records.lifecycle import Actor, State
 from overnight.records.run import Outcome
 from overnight.study import sittings
+from overnight.study.ablations import check_knock_out, fold_ablation
 from overnight.study.asks import fold_answered, fold_asked
 from overnight.study.binding import binding
 from overnight.study.ledger import RawEntry, Scan
@@ -42,7 +43,7 @@ from overnight.study.state import (
     run_of,
     text,
 )
-from overnight.study.verdicts import apply_verdict
+from overnight.study.verdicts import apply_verdict, fold_schedule
 
 
 def apply(state: StudyState, entry: RawEntry) -> None:
@@ -203,6 +204,8 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
     plant = data.get("plant")
     if plant is not None and actor != Actor.ENGINE:
         raise Unlawful(f"Only the engine plants candidates, but the {actor} drafted {name} as a {plant}.")
+    ablates = data.get("ablates") or ""
+    check_knock_out(state, data, actor)
     sittings.go_on(state)
     state.candidates[name] = CandidateState(
         id=name,
@@ -213,6 +216,8 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
         tree=text(data["tree"]),
         lines=int(data.get("lines", 0)),
         plant="" if plant is None else text(plant),
+        ablates=text(ablates),
+        without=[text(one) for one in data.get("without", ())],
         proposer=text(data["proposal"].get("proposer", "")),
         parents=[text(one) for one in data["proposal"].get("parents", ())],
         idea=text(data.get("idea") or ""),
@@ -290,7 +295,7 @@ def _launched(state: StudyState, data: Data, actor: str) -> None:
     sittings.go_on(state)
     if not settled:
         one.state = State.LAUNCHED
-    is_idea = not (one.kept or one.plant or one.id == state.baseline)
+    is_idea = not (one.kept or one.plant or one.ablates or one.id == state.baseline)
     if data["phase"] == "screen" and is_idea and not one.racing and one.state is State.LAUNCHED:
         one.racing = True
         state.moments.append(Moment("entered", one.id))
@@ -312,6 +317,7 @@ def _ended(state: StudyState, data: Data, actor: str) -> None:
     run.outcome, run.wall_seconds = outcome, seconds
     state.wall_seconds += seconds
     state.cpu_seconds += cpu
+    state.lost_runs += outcome.is_machines_fault()
     if outcome.is_candidates_fault():
         one.failure = because
         state.moments.append(Moment("ran", data["run"]))
@@ -379,8 +385,10 @@ _FOLDS: dict[str, Callable[[StudyState, Data, str], None]] = {
     "launched": _launched,
     "ended": _ended,
     "measured": _measured,
+    "scheduled": fold_schedule,
     "verified": sittings.fold_verification,
     "decided": _decided,
+    "ablated": fold_ablation,
     "asked": fold_asked,
     "answered": fold_answered,
     "promoted": sittings.fold_promotion,

@@ -61,6 +61,10 @@ class CandidateState:
     """The gain of the last verdict; null where none was measured."""
     plant: str = ""
     """What it tests when the engine planted it; empty for every idea that is meant."""
+    ablates: str = ""
+    """The certified tip that it knocks parts out of; empty for every idea of its own."""
+    without: list[str] = field(default_factory=list)
+    """The parts that it leaves out."""
     proposer: str = ""
     """Who had the idea."""
     parents: list[str] = field(default_factory=list)
@@ -159,12 +163,18 @@ class StudyState:
     """What commits the study to its hidden seed key."""
     baseline: str = ""
     """The candidate that is the baseline itself."""
+    schedule: Data | None = None
+    """The looks of the attempt that is open, as they were written down before its first run."""
     attempts: int = 0
     """How often a certification was decided."""
     attempts_certified: list[bool] = field(default_factory=list)
     """For each of these, whether it certified: what the next one may spend follows from it."""
     certified: list[str] = field(default_factory=list)
     """Every tip that was ever certified, in order."""
+    claimed: list[float] = field(default_factory=list)
+    """The gain of the last of these, with the two ends of its interval; empty where nothing was certified."""
+    ablated: list[str] = field(default_factory=list)
+    """Certified tips that were taken apart."""
     verified: list[str] = field(default_factory=list)
     """Candidates whose evidence was verified, with behaviour looked at."""
     calibrations: list[Data] = field(default_factory=list)
@@ -187,6 +197,8 @@ class StudyState:
     """Every candidate by id."""
     runs: dict[str, RunState] = field(default_factory=dict)
     """Every run by id."""
+    lost_runs: int = 0
+    """How many of these were lost by the machine's fault; they are run again, and no budget of runs counts them."""
     asks: dict[str, AskState] = field(default_factory=dict)
     """Every time that a coding agent was asked, by id."""
     dollars: float = 0.0
@@ -229,8 +241,9 @@ class StudyState:
         return f"c-{len(self.candidates) + 1:04d}"
 
     def ideas(self) -> list[CandidateState]:
-        """Every candidate that somebody means: neither the baseline itself nor a plant of the engine."""
-        return [one for one in self.candidates.values() if one.id != self.baseline and not one.plant]
+        """Every candidate that somebody means: not the baseline, no plant, and no certified stack without a part."""
+        found = self.candidates.values()
+        return [one for one in found if one.id != self.baseline and not (one.plant or one.ablates)]
 
     @property
     def calibration(self) -> Data | None:
@@ -244,7 +257,18 @@ class StudyState:
     def attempt_is_open(self) -> bool:
         """Whether a certification has begun on which nothing is decided yet."""
         wanted = self.attempts + 1
-        return any(run.phase == "confirm" and run.round == wanted for run in reversed(self.runs.values()))
+        return self.schedule is not None or any(
+            run.phase == "confirm" and run.round == wanted for run in reversed(self.runs.values())
+        )
+
+    @property
+    def paid_runs(self) -> int:
+        """The runs that the budget counts: all but those that the machine lost."""
+        return len(self.runs) - self.lost_runs
+
+    def lost_told(self) -> str:
+        """What is said beside the number of runs where the machine lost some; empty where it lost none."""
+        return f", {self.lost_runs:,} more lost by the machine" if self.lost_runs else ""
 
     def next_ask(self) -> str:
         """The id of the next time that a coding agent is asked."""

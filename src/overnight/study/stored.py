@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from overnight.records.ablation import Ablation
 from overnight.records.agent import Answered, Asked, Errand, Returned
 from overnight.records.approval import Approval, LoopEntry, Permit
 from overnight.records.audit import ResultAudit
@@ -23,6 +24,7 @@ from overnight.records.queue import QueueManifest
 from overnight.records.reflection import RewardReflection
 from overnight.records.refusal import Refusal
 from overnight.records.run import Run, RunEnd
+from overnight.records.schedule import LookSchedule
 from overnight.records.sitting import HandedOff, StoodStill
 from overnight.records.space import Space
 from overnight.records.transfer import Transfer
@@ -31,6 +33,7 @@ from overnight.study.state import StudyState
 STORED: dict[str, Any] = {
     kind.SCHEMA: kind
     for kind in (
+        Ablation,
         Answered,
         Approval,
         Asked,
@@ -49,6 +52,7 @@ STORED: dict[str, Any] = {
         Heard,
         HandedOff,
         Job,
+        LookSchedule,
         LoopEntry,
         MetricSpec,
         Note,

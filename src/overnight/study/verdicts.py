@@ -5,10 +5,8 @@ from collections.abc import Callable
 from overnight.records.contract import Clause
 from overnight.records.decision import Verdict
 from overnight.records.lifecycle import Actor, State
-from overnight.study.state import CandidateState, Data, StudyState, Unlawful, check_step
-
-PAIRED_LOOK = 8
-"""A comparison seed by seed looks at this many seeds at least, whatever the plan's first look is."""
+from overnight.records.schedule import PAIRED_LOOK, STRETCH
+from overnight.study.state import CandidateState, Data, StudyState, Unlawful, check_step, only, text
 
 
 def apply_verdict(state: StudyState, one: CandidateState, data: Data) -> None:
@@ -87,6 +85,7 @@ def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
         state.candidates[name].state = State.ACCEPTED
     _count_attempt(state, certified=True)
     state.certified.append(one.id)
+    state.claimed = [float(data[key]) for key in ("gain", "gain_low", "gain_high")]
     state.stack.clear()
     state.incumbents.append(state.incumbent)
     state.incumbent = state.tip
@@ -117,7 +116,35 @@ def _refute(state: StudyState, one: CandidateState, data: Data) -> None:
 
 def _count_attempt(state: StudyState, *, certified: bool) -> None:
     state.attempts += 1
+    state.schedule = None
     state.attempts_certified.append(certified)
+
+
+def fold_schedule(state: StudyState, data: Data, actor: str) -> None:
+    """The looks of an attempt are fixed, before its first run."""
+    only(actor, Actor.ENGINE)
+    if state.attempt_is_open() or int(data["attempt"]) != state.attempts + 1:
+        raise Unlawful("The looks of an attempt are fixed once, before its first run.")
+    if not state.stack or state.stack[-1] != data["tip"] or state.candidates[data["tip"]].provisional:
+        raise Unlawful(f"{data['tip']} is not the tip, and only the tip can be certified.")
+    text(data["incumbent"])
+    looks, shares = [int(one) for one in data["looks"]], [float(one) for one in data["shares"]]
+    if looks != sorted(set(looks)) or len(looks) != len(shares) or min(shares) <= 0 or sum(shares) > 1 + 1e-9:
+        raise Unlawful("Looks come at a rising number of seeds, and spend no more than there is.")
+    _follows_plan(state, looks, paired=data["paired"] is True)
+    state.schedule = data
+
+
+def _follows_plan(state: StudyState, looks: list[int], *, paired: bool) -> None:
+    """Refuse looks that are not those of the frozen plan, but for a last one that left-over runs stretch."""
+    plan = [] if state.calibration is None else list(state.calibration["plan"]["looks"])
+    if not plan:
+        raise Unlawful("The frozen plan has no looks, so nothing can be certified.")
+    stretched = [*plan[:-1], max(plan[-1], min(looks[-1], STRETCH * plan[-1]))]
+    wanted = sorted({max(PAIRED_LOOK, seeds) for seeds in stretched}) if paired else stretched
+    if looks != wanted:
+        told = ", ".join(map(str, looks))
+        raise Unlawful(f"An attempt may not look at {told} seeds a side: the frozen plan looks elsewhere.")
 
 
 def _at_a_look(state: StudyState, one: CandidateState, data: Data) -> None:
@@ -126,6 +153,8 @@ def _at_a_look(state: StudyState, one: CandidateState, data: Data) -> None:
         return
     looks = set(state.calibration["plan"]["looks"])
     looks |= {max(PAIRED_LOOK, seeds) for seeds in looks}
+    if state.schedule is not None:
+        looks = set(state.schedule["looks"])
     arms = [sum(state.runs[name].candidate == one.id for name in data["evidence"])]
     arms.append(len(data["evidence"]) - arms[0])
     if arms[0] != arms[1] or arms[0] not in looks:

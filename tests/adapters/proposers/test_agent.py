@@ -12,7 +12,7 @@ import pytest
 
 from asking import Asking, Turn, code_study, params_study, with_agent
 from overnight.adapters.proposers.caller import LocalCaller
-from overnight.loop import view_of
+from overnight.prospect import view_of
 from overnight.records.proposal import Edited, Exhausted, Wait
 from overnight.sandbox.processes import with_variable
 from scenes import Scene

@@ -5,7 +5,10 @@ from overnight.records.refusal import Reason
 
 
 def refuse(case: Opening) -> tuple[Reason, ...]:
-    """One reason for each part of the budget that is used up."""
+    """One reason for each part of the budget that is used up.
+
+    A run that the machine lost is none of the budget's runs: it is run again, at most five times on one train seed.
+    """
     if case.contract is None:
         return ()
     budget, found = case.contract.budget, []

@@ -9,7 +9,8 @@ from overnight.records.refusal import Reason
 
 def refuse(case: Admission) -> tuple[Reason, ...]:
     """Its result is known already, so it would only cost. The contract may say `novelty: off`."""
-    exempt = case.candidate.plant is not None or case.candidate.id == case.opening.baseline
+    one = case.candidate
+    exempt = one.plant is not None or one.ablates is not None or one.id == case.opening.baseline
     if not case.twin or exempt or case.contract.experiments.novelty == "off":
         return ()
     return (Reason(rule="novelty", says=f"It comes to the same thing as {case.twin}."),)
