@@ -130,13 +130,17 @@ class Lab:
         self.trials += 1
         with tempfile.TemporaryDirectory() as name:
             training = Watched(order, Path(name), told)
+            used = self.task.steps  # a run is a run, as ours are counted, even where its first rollout did not fit
             try:
                 with contextlib.redirect_stderr(io.StringIO()):
                     ppo.train(training)
             except SystemExit:
                 return None
+            except Pruned:
+                used = training.steps
+                raise
             finally:
-                self.spent += training.steps
+                self.spent += used
             spec = EnvSpec(backend="gymnasium", id=self.task.env)
             seeds = range(10_000_000 + 1000 * seed, 10_000_000 + 1000 * seed + episodes)
             return fmean(one.total for one in play(spec, load(Path(name) / "policy"), tuple(seeds), lanes=episodes))
