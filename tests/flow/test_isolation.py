@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from nights import params_night, sit
+from nights import sit
 from overnight.errors import Refused
 from overnight.sandbox.probe import strongest
 from runs import tiny_study
+from scenes import Scene
 
 
 @pytest.fixture(autouse=True)
@@ -15,11 +16,10 @@ def _keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "keys"))
 
 
-def test_every_run_and_every_measurement_of_a_night_names_its_tier(tmp_path: Path) -> None:
-    scene = params_night(tmp_path / "project")
+def test_every_run_and_every_measurement_of_a_night_names_its_tier(params: Scene) -> None:
     for kind in ("ended", "measured"):
-        assert {data["tier"] for data in scene.entries(kind)} == {strongest()}
-    first = next(data["says"] for data in scene.entries("noted"))
+        assert {data["tier"] for data in params.entries(kind)} == {strongest()}
+    first = next(data["says"] for data in params.entries("noted"))
     assert first.startswith(f"Isolation {strongest()} is used; a canary proved")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from asking import params_study
 from nights import sit, small_study
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.machine import RealMachine
@@ -87,21 +88,20 @@ def test_a_run_of_the_built_in_trainer_comes_out_the_same_to_the_last_digit(
 
 @pytest.mark.usefixtures("keys")
 def test_the_stop_rule_counts_ideas_and_not_the_baseline(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    scene = small_study(project)
+    scene = params_study(tmp_path / "project")
     scene.rewrite(lambda terms: terms["experiments"]["stop"].update(max_candidates=1))
     scene.approve()
     assert sit(scene, Tireless()) == "The stop rule fired: 1 candidates were tried."
     assert list(scene.state().candidates) == ["c-0001", "c-0002"], "no idea is drafted only to be refused"
 
 
+@pytest.mark.skipif("OVERNIGHT_SOAK" not in os.environ, reason="a minute of real runs: `make soak`")
 @pytest.mark.usefixtures("keys")
 def test_a_night_that_is_killed_again_and_again_comes_to_the_same_end(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     scene = small_study(project)
-    kills = 12 if os.environ.get("OVERNIGHT_SOAK") else 2
+    kills = 12
     for number in range(100):
         engine = subprocess.Popen(
             [sys.executable, "-c", SIT, str(project), str(Path(__file__).parent)],

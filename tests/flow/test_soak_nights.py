@@ -1,8 +1,8 @@
 """Real nights of which the truth is known: one in which nothing can help, and one with a defect that can be mended.
 
-Quick: one small night of each. With `OVERNIGHT_SOAK=1`: ten of each, the first with thirty candidates. A repeat that
-has ended leaves its result in `build/soak`, bound to the source that made it: a soak that was interrupted goes on with
-the next repeat, and one line a repeat tells its verdict and its time.
+Quick: one small night of the first kind. With `OVERNIGHT_SOAK=1`: ten of each, the first with thirty candidates. A
+repeat that has ended leaves its result in `build/soak`, bound to the source that made it: a soak that was interrupted
+goes on with the next repeat, and one line a repeat tells its verdict and its time.
 """
 
 import json
@@ -169,7 +169,7 @@ def mended(project: Path) -> dict[str, Any]:
         claims = [data for data in scene.entries("decided") if data["verdict"] == Verdict.CERTIFIED]
     told: dict[str, Any] = {"certified": bool(claims), "overlaps": False, "verdict": "nothing was certified"}
     if claims:
-        one, seeds = claims[-1], 20 if SOAK else 3
+        one, seeds = claims[-1], 20
         low, high = afterwards(scene, one["candidate"], seeds=seeds)
         told["overlaps"] = one["gain_low"] <= high and low <= one["gain_high"]
         word = "overlaps" if told["overlaps"] else "misses"
@@ -190,14 +190,14 @@ def afterwards(scene: Scene, winner: str, *, seeds: int) -> tuple[float, float]:
         return measured_again(bench, winner, seeds=seeds)
 
 
-@pytest.mark.timeout(7200 if SOAK else 900)
+@pytest.mark.skipif(not SOAK, reason="a minute of real runs: `make soak`")
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("repeat", range(REPEATS))
 def test_a_defect_that_can_be_mended_is_certified(
     tmp_path: Path, repeat: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = repeated("mended", repeat, lambda: mended(tmp_path / "project"), capsys)
     assert found["certified"], f"repeat {repeat}: {GOOD} is a clear gain over the defaults at this budget"
-    assert SOAK or found["overlaps"]
 
 
 @pytest.mark.skipif(not SOAK, reason="eight of ten need ten")

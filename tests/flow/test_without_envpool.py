@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from overnight.records.run import Outcome
 from overnight.run.launch import facts_of
 from runs import interpreter, tiny_study
 from scenes import Scene, scene_in
@@ -51,7 +52,8 @@ def test_a_night_without_envpool_trains_on_gymnasium_and_says_so(
     assert "The stop rule fired: 1 candidates were tried." in done.stdout
     assert "EnvPool is not installed, so environments are stepped by Gymnasium" in done.stderr
     state = scene_in(scene.project).state()
-    assert state.runs and all(run.score is not None for run in state.runs.values())
+    ended = [run for run in state.runs.values() if run.outcome is Outcome.COMPLETED]  # the rest was stopped in time
+    assert len(ended) >= 4 and all(run.score is not None for run in ended)
     assert backends(scene) == {"gymnasium"}
     assert "EnvPool is not installed; training on Gymnasium" in (scene.at.runs / "r-0001" / "log").read_text()
 

@@ -15,7 +15,7 @@ TOOL = Path(__file__).parents[2] / "benchmarks" / "trainers.py"
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib comes with EnvPool")
 @pytest.mark.feature("H99")
 def test_seconds_from_start_to_end_and_ms_per_update_are_written_as_json_and_drawn(tmp_path: Path) -> None:
-    command = [sys.executable, str(TOOL), "5", "1", "Pendulum-v1"]
+    command = [sys.executable, str(TOOL), "3", "1", "Pendulum-v1"]
     told = os.environ | {"OVERNIGHT_BENCHMARKS": str(tmp_path), "MPLCONFIGDIR": str(tmp_path)}
     subprocess.run(command, env=told, check=True, capture_output=True, timeout=200)
     cases = json.loads((tmp_path / "trainers.json").read_text())["cases"]
