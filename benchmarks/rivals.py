@@ -33,7 +33,7 @@ EVALUATIONS = 10
 """How often a trial is looked at on its way; the pruner waits for the third look, and for ten trials."""
 STARTUP = 10
 MOST_CPU = 20.0
-"""A trial that takes longer than this, many times the usual, has crashed: a night of three minutes cannot wait for it."""
+"""A trial that takes longer, many times the usual, has crashed: a night of three minutes cannot wait for it."""
 SCREEN_EPISODES = 20
 
 
