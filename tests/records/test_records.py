@@ -165,6 +165,7 @@ SPACE: Plain = {
             "high": 0.1,
             "log": True,
             "choices": [],
+            "algorithms": [],
         }
     ],
 }
