@@ -10,6 +10,7 @@ so a rule pays neither for imports nor for compiling twice. Nobody here knows re
 
 import contextlib
 import io
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,8 @@ SPACE = trainers.space("ppo")
 EVALUATIONS = 10
 """How often a trial is looked at on its way; the pruner waits for the third look, and for ten trials."""
 STARTUP = 10
+MOST_CPU = 20.0
+"""A trial that takes longer, many times the usual, has crashed: a night of three minutes cannot wait for it."""
 SCREEN_EPISODES = 20
 
 
@@ -76,6 +79,8 @@ class Watched(Training):
     def report(self, env_steps: int, **numbers: float) -> None:
         """Tell the mean return of training since the last look, at each tenth of the budget."""
         self.steps = env_steps
+        if self.cpu_seconds() > MOST_CPU:
+            sys.exit(f"The training took more than {MOST_CPU} processor seconds")
         found = numbers.get("episodic_return", float("nan"))
         if found == found:
             self._seen.append(found)
@@ -130,13 +135,17 @@ class Lab:
         self.trials += 1
         with tempfile.TemporaryDirectory() as name:
             training = Watched(order, Path(name), told)
+            used = self.task.steps  # a run is a run, as ours are counted, even where its first rollout did not fit
             try:
                 with contextlib.redirect_stderr(io.StringIO()):
                     ppo.train(training)
             except SystemExit:
                 return None
+            except Pruned:
+                used = training.steps
+                raise
             finally:
-                self.spent += training.steps
+                self.spent += used
             spec = EnvSpec(backend="gymnasium", id=self.task.env)
             seeds = range(10_000_000 + 1000 * seed, 10_000_000 + 1000 * seed + episodes)
             return fmean(one.total for one in play(spec, load(Path(name) / "policy"), tuple(seeds), lanes=episodes))

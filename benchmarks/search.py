@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "build" / "benchmarks" / "search.jsonl"
 PAGE = ROOT / "benchmarks" / "SEARCH.md"
-RUNS = 40
+RUNS = 48
 """Training runs that a night may make; the others get as many environment steps."""
 REPEATS = 5
-FEWER = 3
+FEWER = 2
 """Repeats of the nights without one of their parts, so that all of it fits into 100 minutes."""
-FRESH_SEEDS = range(900_001, 900_011)
+FRESH_SEEDS = range(900_001, 900_009)
 FRESH_EPISODES = 50
 PARTS = ("ours, no diagnostics", "ours, no operators")
 OURS = ("ours", "ours, cold", *PARTS)

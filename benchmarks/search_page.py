@@ -24,7 +24,7 @@ INTRODUCTION = """# The search beside other rules
 
 Written by `make bench-search` from measured nights; [the guide](../docs/guides/benchmarks.md#how-good-the-search-is)
 says how they are made. Every rule has the same trainer, space, mis-set baseline and total of training steps, and is
-scored by what it takes at the end, trained again on ten fresh seeds that chose nothing. Ours pays for calibration and
+scored by what it takes at the end, trained again on eight fresh seeds that chose nothing. Ours pays for calibration and
 certification out of the same total. Intervals are Student's, over repeats; a repeat is one whole night.
 """
 
