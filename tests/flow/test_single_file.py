@@ -237,7 +237,8 @@ def test_a_night_on_one_file_trains_for_real_and_leaves_the_table_of_its_protoco
     assert rows[2][1:3] == ["0.000000", "crash"]
     assert git(project, "status", "--porcelain") == "", "the table is left untracked"
     best = max((row for row in rows if row[2] == "keep"), key=lambda row: float(row[1]))
-    assert scene.state().tip.startswith(best[0]), "the tip is the best row's code"
+    code = next(one.tree for one in scene.state().candidates.values() if one.commit.startswith(best[0]))
+    assert scene.store.tree_of(scene.state().tip) == code, "the tip is the best row's code"
     log = (scene.at.runs / "r-0001" / "log").read_text()
     line = re.search(r"^update \d+ steps \d+ pg_loss \S+ v_loss \S+ entropy \S+ remaining \d+s$", log, re.MULTILINE)
     assert line is not None and "\n---\n" in log
