@@ -215,12 +215,12 @@ print(found.tier, [one.attack for one in found.holes()])
 def test_what_there_is_no_time_for_is_named(tmp_path: Path) -> None:
     write(
         tmp_path,
-        evaluate="import time\nfrom policy import choose\ntime.sleep(2)\nprint('score: 1.0')\n",
+        evaluate="import time\nfrom policy import choose\ntime.sleep(1)\nprint('score: 1.0')\n",
         policy=POLICY,
     )
-    told = found(".", "--seconds", "20", cwd=tmp_path)
-    assert told["left_out"] and told["seconds"] < 40
-    done = overnight_attack(".", "--seconds", "6", cwd=tmp_path)
+    told = found(".", "--seconds", "12", cwd=tmp_path)
+    assert told["left_out"] and told["seconds"] < 30
+    done = overnight_attack(".", "--seconds", "3", cwd=tmp_path)
     assert done.returncode == 2
     assert "no attack could be tried" in done.stderr or "did not end" in done.stderr
 

@@ -1,6 +1,7 @@
 """A certified stack is taken apart with the runs that are left: passengers leave the tip, and the claim stays whole."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -175,6 +176,7 @@ class Bundled:
         return replace(IDEA, params=params, bundle=tuple(f"{key} becomes {value}" for key, value in params.items()))
 
 
+@pytest.mark.skipif("OVERNIGHT_SOAK" not in os.environ, reason="a minute of real runs: `make soak`")
 def test_a_real_night_takes_its_certified_bundle_apart_and_builds_on_without_the_passenger(
     tmp_path: Path, verb: Callable[..., Said]
 ) -> None:
