@@ -11,7 +11,7 @@ from nights import SMALL, TRAINER, bench_of
 from overnight.adapters.proposers.agent import AgentProposer
 from overnight.adapters.proposers.caller import LocalCaller
 from overnight.admission import Who, enter
-from overnight.begin import Place, begin_env, begin_repository
+from overnight.begin import Place, begin_repository
 from overnight.contract.draft import Stated
 from overnight.desk import StudyDesk
 from overnight.intake import take_up
@@ -62,22 +62,6 @@ def with_agent(scene: Scene, turns: list[Turn], *, speaks: str = "claude", **age
 
     scene.rewrite(say)
     scene.approve()
-    return scene
-
-
-def params_study(project: Path) -> Scene:
-    """A study of parameters whose runs take a moment, because its trainer knows the answer already."""
-    project.mkdir(parents=True)
-    trainer = project.parent / "trainer.py"
-    trainer.write_text(TRAINER)
-    begin_env(RealMachine(), Place(project), Stated(env="CartPole-v1", env_steps=1000, hours=1))
-    scene = scene_in(project)
-
-    def say(terms: dict[str, Any]) -> None:
-        terms["baseline"] |= {"trainer": "repository", "command": ["python", str(trainer)]}
-        terms["evaluation"] |= SMALL
-
-    scene.rewrite(say)
     return scene
 
 

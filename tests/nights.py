@@ -96,8 +96,8 @@ def params_night(project: Path) -> Scene:
     return scene
 
 
-def knowing_study(project: Path, *, proposers: list[str]) -> Scene:
-    """A study whose trainer knows the answer already, once its learning rate is above a thousandth."""
+def params_study(project: Path) -> Scene:
+    """A study of parameters, not approved yet, whose trainer knows the answer once its learning rate is above 0.001."""
     project.mkdir(parents=True)
     trainer = project.parent / "trainer.py"
     trainer.write_text(TRAINER)
@@ -106,10 +106,16 @@ def knowing_study(project: Path, *, proposers: list[str]) -> Scene:
 
     def say(terms: dict[str, Any]) -> None:
         terms["baseline"] |= {"trainer": "repository", "command": ["python", str(trainer)]}
-        terms["experiments"]["proposers"] = proposers
         terms["evaluation"] |= SMALL
 
     scene.rewrite(say)
+    return scene
+
+
+def knowing_study(project: Path, *, proposers: list[str]) -> Scene:
+    """The same, approved, with these proposers."""
+    scene = params_study(project)
+    scene.rewrite(lambda terms: terms["experiments"].update(proposers=proposers))
     scene.approve()
     return scene
 

@@ -65,7 +65,7 @@ class Forecast:
 def run_seconds(state: StudyState) -> float | None:
     """How long a run takes by those that have ended, with room for its measurement, as the loop reckons.
 
-    On a ladder, runs of the present rung are asked first; before there is one, those of the rungs below say too little.
+    On a ladder, runs of the present rung are asked first; before there is one, those below must do.
     """
     timed = [run for run in state.runs.values() if run.wall_seconds]
     spent = [run.wall_seconds for run in [run for run in timed if run.rung == state.rung] or timed]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from asking import Asking, Turn, code_study, params_study, with_agent
+from asking import Asking, Turn, code_study, with_agent
+from nights import params_study
 from overnight.records.lifecycle import Actor
 from overnight.records.run import Outcome, RunEnd
 from scenes import Scene

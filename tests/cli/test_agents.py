@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from asking import Asking, params_study, with_agent
+from asking import Asking, with_agent
+from nights import params_study
 from overnight.contract import agents
 from overnight.contract.screen import screen
 from overnight.errors import UserError

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from asking import Turn, code_study, params_study, with_agent
-from nights import bench_of
+from asking import Turn, code_study, with_agent
+from nights import bench_of, params_study
 from overnight.admission import Who, enter
 from overnight.cli.proposing import proposing
 from overnight.loop import Night, night

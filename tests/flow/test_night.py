@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from asking import params_study
-from nights import sit, small_study
+from nights import params_study, sit, small_study
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.machine import RealMachine
 from overnight.records.proposal import Exhausted, Proposal, View

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from asking import params_study, with_agent
-from nights import bench_of
+from asking import with_agent
+from nights import bench_of, params_study
 from overnight.adapters.proposers.agent import AgentProposer
 from overnight.adapters.proposers.mix import MixProposer
 from overnight.adapters.proposers.search import SearchProposer

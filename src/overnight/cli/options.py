@@ -14,7 +14,9 @@ from overnight.study.study import active_study
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on stdout.")]
 Dir = Annotated[Path, typer.Option("--dir", help="The project's folder; studies are looked for here and above.")]
 Hours = Annotated[float | None, typer.Option(help="How long the study may take in all.")]
-EnvSteps = Annotated[int | None, typer.Option(help="Environment steps of one training run; by default, as many as are usual.")]
+EnvSteps = Annotated[
+    int | None, typer.Option(help="Environment steps of one training run; by default, as many as are usual.")
+]
 Candidates = Annotated[int | None, typer.Option(help="How many candidates may be tried at most.")]
 Plants = Annotated[
     bool, typer.Option("--plants", help="Plant a placebo and a cheat among the candidates, to test the judge.")

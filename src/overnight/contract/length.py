@@ -1,11 +1,11 @@
 """How long one training run is where nobody says it: as long as it is usually trained, or shorter in a short night."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from overnight.contract.trainers import base_name
 from overnight.records import strict_json
 from overnight.records.codec import decode
 from overnight.records.limits import Name, Sentence
@@ -41,7 +41,7 @@ class Lengths:
 
 def steps(env: str, hours: float, slots: int) -> int:
     """Environment steps of one run of PPO, such that a night of these hours, so many runs at a time, holds enough."""
-    found = _known().get(re.sub(r"-v[0-9]+$", "", env.rpartition(":")[2]))
+    found = _known().get(base_name(env.rpartition(":")[2]))
     if found is None:
         return UNKNOWN_STEPS
     fitting = hours * 3600 * slots / found.seconds

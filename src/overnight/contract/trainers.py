@@ -75,13 +75,13 @@ class Recipe:
 
 def recipe(trainer: str, env: str) -> Recipe | None:
     """The recipe of a trainer for the family of an environment, or None where there is none."""
-    base = _base(env)
+    base = base_name(env)
     return next((one for one in _recipes().get(trainer, ()) if base in one.envs), None)
 
 
 def family(env: str) -> str | None:
     """The family of an environment, or None for one that belongs to none that we know."""
-    base = _base(env)
+    base = base_name(env)
     return next((name for name, envs in FAMILIES.items() if base in envs), None)
 
 
@@ -100,7 +100,7 @@ def starting_points(trainer: str, contract: Contract) -> tuple[StartingPoint, ..
     others = tuple(point for point in known if point.family != own)
     if contract.experiments.start == "cold" or own is None:
         return others
-    ours = [replace(point, near=point.called == _base(env)) for point in known if point.family == own]
+    ours = [replace(point, near=point.called == base_name(env)) for point in known if point.family == own]
     ours.sort(key=lambda point: not point.near)
     found = recipe(trainer, env)
     if found is not None:
@@ -131,7 +131,8 @@ def what_search_knows(contract: Contract) -> str:
     return f"Cold: {kept_back}; {begins}."
 
 
-def _base(env: str) -> str:
+def base_name(env: str) -> str:
+    """An environment's name without its version."""
     return re.sub(r"-v[0-9]+$", "", env)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from asking import Asking, Turn, code_study, params_study, with_agent
+from asking import Asking, Turn, code_study, with_agent
+from nights import params_study
 from overnight.adapters.proposers.caller import LocalCaller
 from overnight.prospect import view_of
 from overnight.records.proposal import Edited, Exhausted, Wait

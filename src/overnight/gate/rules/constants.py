@@ -3,6 +3,7 @@
 import ast
 
 from overnight.gate.case import Admission
+from overnight.gate.source import nodes
 from overnight.records.refusal import Reason
 
 FIXED = {"TIME_BUDGET", "ENV_ID", "NUM_EVAL_EPISODES", "make_env", "evaluate_policy", "Experiment"}
@@ -22,12 +23,8 @@ def refuse(case: Admission) -> tuple[Reason, ...]:
 
 def rebound(source: bytes) -> set[str]:
     """The names of the harness that a file binds itself, or sets in the harness's own module."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             found.add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -4,6 +4,7 @@ import ast
 import sys
 
 from overnight.gate.case import Admission
+from overnight.gate.source import nodes
 from overnight.records.refusal import Reason
 
 ALWAYS = {"numpy", "jax", "optax", "gymnasium", "evaluate", "guest"}
@@ -24,12 +25,8 @@ def refuse(case: Admission) -> tuple[Reason, ...]:
 
 def imported(source: bytes) -> set[str]:
     """The first word of every module that a file imports, anywhere in it; nothing where it does not parse."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
