@@ -167,7 +167,7 @@ BROKEN = {
     "answers as soon as a question is announced": (
         "def load(folder):\n    os.write(4, b'\\1')\n    while True:\n"
         "        head = os.read(3, 12)\n        os.write(4, head + bytes(24))\n        os.read(3, 1 << 16)\n",
-        EARLY,
+        EARLY + "|did not answer within",  # where it was too slow to be early, it swallows the next announcement
     ),
     "answers too little": (OWN_HEAD + ACT.format("os.write(4, head()); time.sleep(9)"), "did not answer within"),
     "answers too much": (OWN_HEAD + ACT.format("os.write(4, answer(len(obs)) + bytes(900))"), EARLY),
