@@ -10,13 +10,14 @@ going are adopted, and a run that was lost is run again and does not count.
     begin       the runs that the next verdict needs are started, as many as there are slots
     propose     when nothing is wanted, the proposer is asked, and the gate decides
     certify     when it is worth it, or the search is over, the tip meets the incumbent on fresh seeds
+    total       a long study's last runs tell what it gained in all; what is left takes the certified stack apart
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from overnight import ablating, calibrating, judge, plants, verifying
+from overnight import ablating, calibrating, judge, plants, total, verifying
 from overnight.admission import (
     Drafting,
     admit_candidate,
@@ -141,7 +142,8 @@ def _begin(one: Night) -> bool:
     certifying = _is_time_to_certify(one)
     wanted = list(judge.wanted(bench, certifying=certifying))
     if one.over and not wanted and not certifying:
-        wanted = ablating.wanted(bench, runs_left(one) + len(bench.going))
+        left = runs_left(one) + len(bench.going)
+        wanted = total.wanted(bench, left) or ablating.wanted(bench, left)
     free = max(bench.slots - len(bench.going), 0)
     if certifying and free and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
         _narrow(one, wanted[0].round)
@@ -264,6 +266,9 @@ def _why_over(one: Night) -> str:
         return f"The budget of {contract.budget.max_runs:,} runs is used up."
     if runs_left(one) < 1:
         return "The time of the night is used up."
+    kept_back = len(total.missing(one.bench))
+    if runs_left(one) < 1 + kept_back:
+        return f"The last {kept_back} runs are kept for seeds that tell what the study gained in all."
     return ""
 
 

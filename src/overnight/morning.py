@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from overnight import total
 from overnight.ablating import stack_of, why_not
 from overnight.admission import drafted
 from overnight.claims import claims, completed_runs, incumbent, median_run
@@ -116,6 +117,7 @@ class Morning:
             search=what_search_knows(contract),
             behaviour=self._behaviour(),
             attribution=self._attribution(),
+            total=total.says(state, contract),
         )
 
     def _experiments(self) -> Iterator[Experiment]:

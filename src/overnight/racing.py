@@ -17,6 +17,8 @@ from overnight.study.state import Moment, RunState, StudyState
 
 ABLATION_ROUND = 1_000_000
 """From this round on, tuning seeds belong to ablations: they move no tip, and the race never hears of them."""
+LAST_ROUND = 2_000_000
+"""The tuning seeds of this round tell what a long study gained in all; they move nothing either."""
 
 
 def calibration_of(state: StudyState, contract: Contract) -> Calibration | None:

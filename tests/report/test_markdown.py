@@ -41,6 +41,8 @@ def test_what_carries_the_gain_is_told_on_page_and_in_text_wherever_something_wa
     told = replace(night(), attribution=(says,))
     assert f"## What carries the gain\n\n- {says}" in render_markdown(told)
     assert "<h2>What carries the gain</h2>" in render_html(told) and says in render_html(told)
+    whole = replace(told, total="In all since the baseline.")
+    assert "In all since" in render_markdown(whole) and "In all since" in render_html(whole)
     assert "What carries the gain" not in render_markdown(replace(told, attribution=()))
 
 

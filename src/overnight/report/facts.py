@@ -271,3 +271,5 @@ class Facts:
     """What was seen in episodes of what was certified."""
     attribution: tuple[str, ...] = ()
     """Which parts of the certified stack carry the gain, or why nobody knows; empty where nothing was certified."""
+    total: str = ""
+    """What a study of many runs gained in all, as a sentence; empty where nobody measured it."""

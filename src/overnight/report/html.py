@@ -73,6 +73,7 @@ def _opening(facts: Facts) -> str:
         f"<h1>{markup(story.headline(facts))}</h1>",
         *(f'<p class="lede">{markup(says)}</p>' for says in story.beneath(facts)),
         *(_claim(claim) for claim in facts.claims),
+        f'<p class="lede">{markup(facts.total)}</p>' if facts.total else "",
         f'<p class="lede">{markup(" ".join(facts.behaviour), 2000)}</p>' if facts.behaviour else "",
         "</header>",
     ]

@@ -33,6 +33,7 @@ def _opening(facts: Facts) -> str:
     parts += [f"> **{markdown(alarm)}**" for alarm in story.alarms(facts)]
     parts += [markdown(says) for says in story.beneath(facts)]
     parts += [_claim(claim) for claim in facts.claims]
+    parts += [markdown(facts.total)] if facts.total else []
     parts += [f"Behaviour: {markdown(' '.join(facts.behaviour), 2000)}"] if facts.behaviour else []
     return "\n\n".join(parts)
 
