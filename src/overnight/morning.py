@@ -21,6 +21,7 @@ from overnight.ablating import stack_of, why_not
 from overnight.admission import drafted
 from overnight.claims import claims, completed_runs, incumbent, median_run
 from overnight.contract.trainers import what_search_knows
+from overnight.curves import curve_of
 from overnight.decide.certify import MEANING
 from overnight.errors import OvernightError
 from overnight.evaluate.measure import measure_reference, record
@@ -284,22 +285,9 @@ class Morning:
 
     def _curves(self) -> Iterator[told.Curve]:
         for arm, candidate in self._arms():
-            series = tuple(self._series(name) for name, _ in completed_runs(self.state, candidate))
+            series = tuple(curve_of(self.machine, self.at, name) for name, _ in completed_runs(self.state, candidate))
             if any(series):
                 yield told.Curve(arm=arm, seeds=tuple(one for one in series if one))
-
-    def _series(self, run: str) -> tuple[tuple[float, float], ...]:
-        """What a trainer reported about itself: shown as a curve, and never decided on."""
-        points = []
-        for line in (self.machine.read(str(self.at.runs / run / "out" / "metrics.jsonl")) or b"")[
-            :5_000_000
-        ].splitlines():
-            try:
-                row = json.loads(line)
-                points.append((float(row["env_steps"]), float(row["episodic_return"])))
-            except (ValueError, KeyError, TypeError, RecursionError):
-                continue
-        return tuple(points)
 
     def _replays(self) -> tuple[told.Replay, told.Replay] | None:
         """The median episode of the median run of each arm, played again by the referee at equal seeds."""

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from overnight import curves
 from overnight.forecast import Forecast, forecast, page
+from overnight.machine import RealMachine
 from overnight.records.contract import Contract
 from overnight.records.ladder import Rung
 from overnight.records.run import Outcome
@@ -141,3 +143,35 @@ def test_on_a_ladder_the_plan_is_for_the_present_rung(cartpole: Scene) -> None:
     assert told[1]["Ladder"] == "Rung 2 of 2 (1,000, 100,000); it is the last one."
     assert planned(on_ladder, high).run_seconds == pytest.approx(100 * 1.2 + 1)
     assert "Ladder" not in dict(page(contract, planned(contract), now=""))
+
+
+def learned(scene: Scene, early: list[float]) -> StudyState:
+    """A ledger of candidates that end at 1, 2, 3 and so on, and showed these returns while they trained."""
+    state, key = StudyState(), scene.contract().comparability()
+    for place, value in enumerate(early, 1):
+        name, out = f"r-{place:04}", scene.at.runs / f"r-{place:04}" / "out"
+        state.runs[name] = replace(ended(f"c-{place:04}", 0, score=float(place)), comparability=key)
+        out.mkdir(parents=True)
+        rows = (f'{{"env_steps": {steps}, "episodic_return": {value}}}' for steps in range(100, 1001, 100))
+        (out / "metrics.jsonl").write_text("no line of a trainer\n" + "\n".join(rows) + "\n")
+    return state
+
+
+@pytest.mark.parametrize(
+    ("early", "tau"),
+    [([1, 2, 3, 4, 5, 6], 1.0), ([6, 5, 4, 3, 2, 1], -1.0), ([2, 1, 3, 4, 5, 6], 13 / 15), ([1, 1, 1, 1, 1, 1], 0.0)],
+)
+def test_the_curves_of_six_candidates_tell_whether_shorter_training_ranks_alike(
+    cartpole: Scene, early: list[float], tau: float
+) -> None:
+    state = learned(cartpole, early)
+    found = curves.agreements(RealMachine(), cartpole.at, state, cartpole.contract())
+    assert [one.share for one in found] == [0.25, 0.5] and all(one.candidates == 6 for one in found)
+    assert all(one.tau == pytest.approx(tau) for one in found)
+    assert f"an agreement of {tau:.2f} after 25 % of it" in curves.says(found)
+
+
+def test_the_curves_of_five_candidates_tell_nothing(cartpole: Scene) -> None:
+    state = learned(cartpole, [1, 2, 3, 4, 5])
+    found = curves.agreements(RealMachine(), cartpole.at, state, cartpole.contract())
+    assert found == () and curves.says(found) == ""

@@ -59,7 +59,7 @@ def test_three_runs_can_claim_nothing_and_offer_what_else_can_be_done() -> None:
     assert found.sentences[0].startswith("Tonight can search but claim nothing")
     assert [one.kind for one in found.offers] == ["more nights", "shorter training", "past runs", "search only"]
     shorter = found.offers[1].says
-    assert "Nobody checks whether short runs rank candidates as long ones do" in shorter, "what is unchecked is said"
+    assert "`overnight plan` tells from the curves of six candidates" in shorter, "how it can be checked is said"
     assert "`overnight transfer --budget " in shorter
     assert "22 nights like this make 66 runs, 132 hours of training in all" in found.offers[0].says
     assert found.asks

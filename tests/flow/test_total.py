@@ -50,7 +50,9 @@ def test_the_search_ends_while_the_runs_that_tell_the_whole_gain_are_left(
         certified(bench)
         one = Night(bench, Silent(), RealMachine().monotonic() + 1e6)
         monkeypatch.setattr(loop, "runs_left", lambda _: SEEDS)
-        assert loop._why_over(one) == f"The last {SEEDS} runs are kept for seeds that tell what the study gained in all."
+        assert (
+            loop._why_over(one) == f"The last {SEEDS} runs are kept for seeds that tell what the study gained in all."
+        )
         assert len(total.wanted(bench, SEEDS)) == SEEDS
         assert total.wanted(bench, SEEDS - 1) == [], "fewer than planned are not begun"
 

@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schedules": NOUNS | {"study", "claims", "racing", "decide"},
     "attempts": NOUNS | {"study", "claims", "racing", "schedules", "trials"} | STAGES,
     "ablating": NOUNS | {"study", "admission", "attempts", "claims", "racing", "trials"} | STAGES,
+    "curves": NOUNS | {"ports", "study", "racing", "decide"},
     "total": NOUNS | {"study", "claims", "racing", "trials"} | STAGES,
     "verifying": NOUNS | {"study", "trials", "isolation"} | STAGES,
     "audit": NOUNS | {"ports", "study", "attempts"} | STAGES,
@@ -84,7 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "total",
     }
     | STAGES,
-    "morning": NOUNS | {"ports", "study", "admission", "claims", "shortfall", "ablating", "total"} | STAGES,
+    "morning": NOUNS | {"ports", "study", "admission", "claims", "shortfall", "ablating", "total", "curves"} | STAGES,
     "home": NOUNS | {"ports", "study", "admission", "claims"} | STAGES,
     "play": NOUNS | {"ports", "study", "home"} | STAGES,
     "again": NOUNS | {"ports", "study", "admission", "claims", "trials"} | STAGES,
@@ -113,7 +114,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "desk",
         "prospect",
     }
-    | {"room", "forecast", "housekeeping", "checkup", "simulate", "attack", "prospect"}
+    | {"room", "forecast", "curves", "housekeeping", "checkup", "simulate", "attack", "prospect"}
     | MORNING
     | TONIGHT
     | {"scaffold"},

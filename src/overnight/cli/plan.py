@@ -19,6 +19,8 @@ def plan(folder: Dir = HERE, as_json: Json = False) -> None:
     from dataclasses import asdict
 
     from overnight.admission import next_action, read_terms
+    from overnight.curves import agreements
+    from overnight.curves import says as ranked
     from overnight.errors import UserError
     from overnight.forecast import of_study, page
     from overnight.room import disk_shortfall
@@ -35,6 +37,8 @@ def plan(folder: Dir = HERE, as_json: Json = False) -> None:
     over = datetime.fromtimestamp(machine.now()).astimezone() + timedelta(seconds=found.seconds or 0.0)
     lines = [f"{state.task}/{state.study}: a plan; nothing is launched"]
     lines += [f"{heading:<14} {says}" for heading, says in page(contract, found, now=f"{over:%a %H:%M}")]
+    alike = agreements(machine, at, state, contract.at(state.rung))
+    lines += [f"{'Shorter runs':<14} {ranked(alike)}"] if alike else []
     if found.nothing:
         lines.append(f"Tonight can claim nothing: {found.nothing}")
     if short := disk_shortfall(contract, at):
@@ -52,6 +56,7 @@ def plan(folder: Dir = HERE, as_json: Json = False) -> None:
         "gain_unit": contract.metric.unit if found.noise_sd is not None else "noise",
         "finish": over.isoformat(timespec="minutes") if found.seconds is not None else None,
         "disk_shortfall": short,
+        "rank_agreement": [asdict(one) for one in alike],
         "next": command,
     }
     data(told, "\n".join(lines), as_json=as_json)

@@ -135,8 +135,7 @@ def measure_floor(scores: Sequence[Score], seconds: Sequence[float] = ()) -> Flo
 def rank_agreement(short: Sequence[float], long: Sequence[float]) -> float:
     """Kendall's tau-b between the scores of the same candidates at a short and at the full training budget.
 
-    Near 1 the short budget picks the same winners; near 0 it picks at random and must not be searched on. The night
-    does not ask it: scores of the same candidates at both budgets cost more than a small study has.
+    Near 1 the short budget picks the same winners; near 0 it picks at random and must not be searched on.
     """
     if len(short) != len(long) or len(short) < 2:
         raise ValueError(f"Two lists of the same two or more candidates are needed, not {len(short)} and {len(long)}.")
@@ -265,8 +264,9 @@ def _offers(metric: MetricSpec, floor: Floor, runs: int) -> tuple[Offer, ...]:
         Offer(
             kind="shorter training",
             says=(
-                f"Training 1/{factor} as long makes {runs * factor} runs of the same night. Nobody checks whether "
-                "short runs rank candidates as long ones do, and a claim would hold at the short training alone: "
+                f"Training 1/{factor} as long makes {runs * factor} runs of the same night. Whether short runs rank "
+                "candidates as long ones do, `overnight plan` tells from the curves of six candidates and more; a "
+                "claim would hold at the short training alone: "
                 f"`overnight transfer --budget {factor}x` then trains what was certified, and the baseline, for the "
                 "full time."
             ),
