@@ -49,7 +49,12 @@ def from_recipe(recipe: Recipe) -> tuple[int, dict[str, Any] | None, dict[str, A
         "max_grad_norm": recipe.max_grad_norm,
         "policy_kwargs": policy | {"log_std_init": recipe.initial_log_std, "ortho_init": True},
     }
-    normal = {"norm_obs": recipe.normalize_observations, "norm_reward": recipe.normalize_rewards, "gamma": recipe.gamma}
+    normal = {
+        "norm_obs": recipe.normalize_observations,
+        "norm_reward": recipe.normalize_rewards,
+        "gamma": recipe.gamma,
+        "clip_reward": recipe.reward_clip,
+    }
     return recipe.num_envs, normal if any(list(normal.values())[:2]) else None, ppo
 
 

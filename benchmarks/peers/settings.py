@@ -33,6 +33,7 @@ class Recipe:
     activation: str = "tanh"
     normalize_observations: bool = False
     normalize_rewards: bool = False
+    reward_clip: float = 10.0
     initial_log_std: float = 0.0
 
     @classmethod

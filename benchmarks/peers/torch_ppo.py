@@ -91,7 +91,7 @@ class Normalised:
         self.running = self.running * self.recipe.gamma + rewards
         self.returns.absorb(self.running[:, None])
         self.running = self.running * ~self.resetting
-        scaled: Array = np.clip(rewards * self.returns.scale(), -CLIP, CLIP)
+        scaled: Array = np.clip(rewards * self.returns.scale(), -self.recipe.reward_clip, self.recipe.reward_clip)
         return scaled
 
 

@@ -199,6 +199,12 @@ def test_normalised_rewards_are_divided_by_the_spread_of_the_discounted_return()
     assert found.rewards[:, 0] == pytest.approx(np.array([1, 2, 0, 1, 2]) / spread, rel=1e-3)
 
 
+def test_divided_rewards_are_cut_to_the_size_that_was_asked_for() -> None:
+    spread = np.std([1, 2.8, 0, 1, 2.8])
+    found = rollout(terminates=True, normalize_rewards=True, gamma=0.8, reward_clip=float(1.5 / spread))
+    assert found.rewards[:, 0] == pytest.approx(np.array([1, 1.5, 0, 1, 1.5]) / spread, rel=1e-3)
+
+
 def test_normalised_observations_have_no_mean_and_a_spread_of_one() -> None:
     found = rollout(terminates=True, normalize_observations=True).observations[:-1]
     assert found.mean() == pytest.approx(0, abs=1e-3)

@@ -37,7 +37,7 @@ from overnight.rl import stopwatch  # noqa: E402
 from overnight.rl.course import Course, run  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
-from overnight.rl.moments import CLIP, Moments  # noqa: E402
+from overnight.rl.moments import Moments  # noqa: E402
 from overnight.rl.networks import JAX, NUMPY, Activation, Array, borders, drawer, mlp  # noqa: E402
 from overnight.rl.settings import Neutral, settings  # noqa: E402
 
@@ -84,6 +84,8 @@ class Parameters(Neutral):
     """Whether observations are shifted and scaled by their running mean and spread."""
     normalize_rewards: bool = False
     """Whether rewards are divided by the running spread of the discounted return."""
+    reward_clip: float = 10.0
+    """Size to which divided rewards are cut, so that one rare blow does not drown what is earned step by step."""
     initial_log_std: float = 0.0
     """Logarithm of the first spread of continuous actions."""
     checkpoints: int = 0
@@ -323,7 +325,7 @@ class Sampler:
             found[t] = self.running = self.running * self.p.gamma + reward
             self.running = self.running * (1 - ended[t])
         self.returns.absorb(found.reshape(-1, 1))
-        return np.clip(rewards * self.returns.scale(), -CLIP, CLIP)
+        return np.clip(rewards * self.returns.scale(), -self.p.reward_clip, self.p.reward_clip)
 
 
 # The training, in the order in which it happens.
