@@ -14,6 +14,7 @@ from overnight.racing import Follower
 from overnight.records.contract import Contract
 from overnight.records.decision import Verdict
 from overnight.report.facts import Shortfall
+from overnight.schedules import spare
 from overnight.study.state import Data, StudyState
 
 _LEVEL = 0.95
@@ -82,10 +83,28 @@ def _kept_only(state: StudyState, contract: Contract, race: Race | None, plan: S
         would = "At the gain that screening saw, more seeds than anybody can pay for would be needed."
     else:
         would = f"{_price(state, contract, runs)} would decide: {_GO_ON}."
+    if race is not None and plan is not None and _is_too_little(state, contract, race, plan):
+        return Shortfall(
+            because=(
+                f"No improvement was found: {kept} did better on the tuning seeds, which selected it, by too little to "
+                "be worth fresh ones."
+            ),
+            would_decide=would,
+            ruled_out=_ruled_out(race),
+        )
     return Shortfall(
         because=f"Kept, not certified: {kept} did better on the tuning seeds only, which selected it.",
         would_decide=would,
     )
+
+
+def _is_too_little(state: StudyState, contract: Contract, race: Race, plan: StudyPlan) -> bool:
+    """Whether the runs that are left hold an attempt, and the tip's lead is so small that none was made."""
+    left = contract.budget.max_runs - state.paid_runs
+    if plan.looks is None or left < 2 * plan.looks.looks[0] or state.attempt_is_open():
+        return False
+    past = tuple(state.attempts_certified)
+    return not plan.should_certify(race, past, ending=True, runs_left=spare(contract, plan, left))
 
 
 def _runs_to_decide(state: StudyState, race: Race | None, plan: StudyPlan | None) -> int | None:

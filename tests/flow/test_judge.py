@@ -8,6 +8,7 @@ import pytest
 from benches import IDEA, Silent, bench_of, calibrate, entered, judged, kept, level, planted, play, raced
 from overnight import judge, loop, plants
 from overnight.admission import Drafting, draft_candidate
+from overnight.decide.race import Race
 from overnight.errors import Refused
 from overnight.loop import Night
 from overnight.machine import RealMachine
@@ -134,3 +135,17 @@ def test_a_tip_that_never_came_to_its_certification_is_told_with_the_runs_that_w
         short = morning._shortfall()
         assert short.because.startswith(f"Kept, not certified: {idea} did better on the tuning seeds only")
         assert short.would_decide.startswith("12 more runs on fresh seeds, about ")
+
+
+def test_a_tip_whose_lead_shrank_is_no_improvement_and_the_gain_it_may_have_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bench_of(tmp_path / "project") as bench:
+        idea = kept(bench)
+        monkeypatch.setattr(Race, "lead", lambda _: 0.1)  # as the race believes when the tip's later seeds are poor
+        short = Morning(
+            bench.study.machine, bench.study.at, bench.study.state, bench.contract, bench.seeds
+        )._shortfall()
+        assert short.because.startswith(f"No improvement was found: {idea} did better on the tuning seeds")
+        assert short.ruled_out is not None and short.ruled_out > 0
+        assert "more runs on fresh seeds" in short.would_decide or "than anybody can pay for" in short.would_decide

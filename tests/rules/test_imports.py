@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "total": NOUNS | {"study", "claims", "racing", "trials"} | STAGES,
     "verifying": NOUNS | {"study", "trials", "isolation"} | STAGES,
     "audit": NOUNS | {"ports", "study", "attempts"} | STAGES,
-    "shortfall": NOUNS | {"study", "admission", "racing", "forecast"} | STAGES,
+    "shortfall": NOUNS | {"study", "admission", "racing", "schedules", "forecast"} | STAGES,
     "intake": NOUNS | {"ports", "study", "admission"} | STAGES,
     "desk": NOUNS | {"ports", "study", "claims"} | STAGES,
     "plants": NOUNS | {"study", "admission", "trials"} | STAGES,
