@@ -85,10 +85,21 @@ def planned(state: StudyState, contract: Contract, side_by_side: int) -> StudyPl
     """The plan for the runs that fit, as far as the contract leaves it open."""
     how, runs = contract.evaluation, runs_that_fit(state, contract, side_by_side)
     plan = plan_study(runs, total_error=how.max_false_claims)
-    plan = plan.within(how.screen_train_seeds, how.confirm_train_seeds)
+    seeds = how.screen_train_seeds
+    if seeds is None and runs < contract.budget.max_runs:
+        seeds = _filling_the_slots(plan.rule.baseline_seeds, runs, side_by_side)
+    plan = plan.within(seeds, how.confirm_train_seeds)
     ideas = contract.experiments.stop.max_candidates
     cost = cost_of_an_idea(plan, runs, ideas)
     return replace(plan, ideas=ideas, rule=replace(plan.rule, idea_cost=cost))
+
+
+def _filling_the_slots(seeds: int, runs: int, side_by_side: int) -> int:
+    """Baseline seeds where time is the limit: a slot beside the last one would stand idle, so it gets a seed as well.
+
+    Calibration still takes no more than a quarter of the runs.
+    """
+    return max(seeds, min(-(-seeds // side_by_side) * side_by_side, runs // 4))
 
 
 def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, side_by_side: int) -> Forecast:

@@ -145,6 +145,17 @@ def test_on_a_ladder_the_plan_is_for_the_present_rung(cartpole: Scene) -> None:
     assert "Ladder" not in dict(page(contract, planned(contract), now=""))
 
 
+@pytest.mark.parametrize(("hours", "slots", "seeds"), [(0.4, 2, 4), (0.4, 1, 2), (0.2, 8, 8), (1.0, 3, 9)])
+def test_where_time_is_the_limit_no_slot_stands_idle_beside_the_last_seed_of_the_baseline(
+    cartpole: Scene, hours: float, slots: int, seeds: int
+) -> None:
+    state = StudyState(baseline="c-0001", runs={f"r-{n:04}": ended("c-0001", n, score=1.0) for n in range(3)})
+    contract = replace(cartpole.contract(), budget=replace(cartpole.contract().budget, max_wall_hours=hours))
+    found = forecast(state, contract, run_bytes=None, side_by_side=slots)
+    runs = int(hours * 3600 * slots / (100 * 1.2 + 1))
+    assert found.baseline_seeds == seeds <= runs / 4
+
+
 def learned(scene: Scene, early: list[float]) -> StudyState:
     """A ledger of candidates that end at 1, 2, 3 and so on, and showed these returns while they trained."""
     state, key = StudyState(), scene.contract().comparability()
