@@ -291,14 +291,22 @@ def _reached(bench: Bench, target: float) -> bool:
 def _progress(one: Night) -> str:
     """Where the night is, and how long it may still take."""
     bench = one.bench
-    focus = judge.in_focus(bench)
-    doing = (
-        f"trying {focus.id}" if focus is not None else "certifying the tip" if bench.study.state.stack else "waiting"
-    )
+    doing = _doing(bench)
     left = max(one.deadline - bench.study.machine.running(), 0.0)
     runs_left = max(bench.contract.budget.max_runs - bench.study.state.paid_runs, 0)
     left = min(left, (runs_left + len(bench.going)) * _run_seconds(bench) / bench.slots)
     return f"{len(bench.study.state.runs)} runs, {doing}; at most {_told(left)} left"
+
+
+def _doing(bench: Bench) -> str:
+    state = bench.study.state
+    if calibrating.is_due(state, bench.contract):
+        return "calibrating the baseline"
+    if state.attempt_is_open():
+        return "certifying the tip on fresh seeds"
+    if (focus := judge.in_focus(bench)) is not None:
+        return f"trying {focus.id}"
+    return "taking stock of what was certified" if state.certified else "waiting for an idea"
 
 
 def _told(seconds: float) -> str:

@@ -149,3 +149,20 @@ def test_a_tip_whose_lead_shrank_is_no_improvement_and_the_gain_it_may_have_is_b
         assert short.because.startswith(f"No improvement was found: {idea} did better on the tuning seeds")
         assert short.ruled_out is not None and short.ruled_out > 0
         assert "more runs on fresh seeds" in short.would_decide or "than anybody can pay for" in short.would_decide
+
+
+def test_a_night_says_what_it_is_doing(tmp_path: Path) -> None:
+    with bench_of(tmp_path / "project", plants=False) as bench:
+        assert loop._doing(bench) == "calibrating the baseline"
+        calibrate(bench)
+        assert loop._doing(bench) == "waiting for an idea"
+        idea = entered(bench)
+        assert loop._doing(bench) == f"trying {idea}"
+        raced(bench, level(idea))
+        assert bench.study.state.stack == [idea]
+        play(bench, level(idea), most=1)
+        assert loop._doing(bench) == "certifying the tip on fresh seeds"
+        play(bench, level(idea))
+        judged(bench)
+        assert bench.study.state.certified == [idea]
+        assert loop._doing(bench) == "taking stock of what was certified"
