@@ -85,7 +85,7 @@ def test_the_eighth_approval_is_bound_to_the_calibration_that_was_shown(tmp_path
         for number in range(8):
             run_once(bench, Wanted("c-0001", "screen", 0, number), 100.0 + number)
         found = calibrated(bench)
-        assert found is not None and found.plan.looks == (6, 10)
+        assert found is not None and found.plan.looks == (5, 8)
         bench.study.append(Actor.ENGINE, found)
         scene.rewrite(lambda terms: terms["experiments"].update(kinds=["hyperparameter"]))
         given = approve_clauses(bench.study, scene.terms(), [Clause.EXPERIMENTS], WHO)

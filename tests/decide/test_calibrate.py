@@ -42,7 +42,7 @@ def test_a_study_says_what_it_can_prove_and_how_many_experiments_fit() -> None:
         (16, (4,)),
         (24, (4, 6)),
         (32, (5, 8)),
-        (48, (6, 10)),
+        (48, (5, 8)),
         (100, (6, 12)),
         (600, (6, 12, 20)),
     ],

@@ -142,11 +142,9 @@ def _layout(runs: float) -> tuple[int, int, LookPlan | None, int]:
     if runs >= 150:
         return 8, 5, LookPlan(looks=(6, 12, 20), shares=(0.4, 0.3, 0.3)), 4
     if runs >= 64:
-        return 8, 3, LookPlan(looks=(6, 12), shares=(0.6, 0.4)), 0
-    if runs >= 40:
-        return min(8, int(runs // 6)), 2, LookPlan(looks=(6, 10), shares=(0.6, 0.4)), 0
+        return 5, 1, LookPlan(looks=(6, 12), shares=(0.6, 0.4)), 0
     if runs >= 28:
-        return min(8, int(runs // 5)), 2, LookPlan(looks=(5, 8), shares=(0.5, 0.5)), 0
+        return 4, 1, LookPlan(looks=(5, 8), shares=(0.5, 0.5)), 0
     if runs >= 22:
         return 3, 1, LookPlan(looks=(4, 6), shares=(0.75, 0.25)), 0
     if runs >= LEAST_FOR_A_CLAIM:
