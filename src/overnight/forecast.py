@@ -81,6 +81,19 @@ def runs_that_fit(state: StudyState, contract: Contract, side_by_side: int) -> i
     return max(1, min(budget.max_runs, int(budget.max_wall_hours * 3600 * side_by_side / seconds)))
 
 
+def runs_left(state: StudyState, contract: Contract, side_by_side: int) -> float:
+    """The training runs that the budget still holds, by its runs and by its hours where a run was timed."""
+    by_number = float(max(contract.budget.max_runs - state.paid_runs, 0))
+    seconds = run_seconds(state)
+    if seconds is None:
+        return by_number
+    return min(by_number, int(_hours_left(state, contract, side_by_side) * 3600 * side_by_side / seconds))
+
+
+def _hours_left(state: StudyState, contract: Contract, side_by_side: int) -> float:
+    return max(contract.budget.max_wall_hours - state.wall_seconds / side_by_side / 3600, 0.0)
+
+
 def planned(state: StudyState, contract: Contract, side_by_side: int) -> StudyPlan:
     """The plan for the runs that fit, as far as the contract leaves it open."""
     how, runs = contract.evaluation, runs_that_fit(state, contract, side_by_side)
@@ -106,26 +119,26 @@ def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, 
     """Count what fits, as the loop will count it."""
     budget, frozen = contract.budget, plan_of(state, contract)
     plan = frozen or planned(state, contract, side_by_side)
-    runs_left = max(budget.max_runs - state.paid_runs, 0)
-    hours_left = max(budget.max_wall_hours - state.wall_seconds / side_by_side / 3600, 0.0)
+    left = max(budget.max_runs - state.paid_runs, 0)
+    hours_left = _hours_left(state, contract, side_by_side)
     seconds_a_run = run_seconds(state)
     plan = replace(plan, ideas=None)  # the stop rule is a limit of its own here
     before = 0 if frozen is not None else plan.rule.baseline_seeds
     fits: dict[Limit, int] = {
-        "runs": experiments_that_fit(plan, runs_left - before),
+        "runs": experiments_that_fit(plan, left - before),
         "candidates": max(contract.experiments.stop.max_candidates - _tried(state), 0),
     }
     runs_in_time = None if seconds_a_run is None else int(hours_left * 3600 * side_by_side / seconds_a_run)
     if runs_in_time is not None:
         fits["hours"] = experiments_that_fit(plan, runs_in_time - before)
     limit = min(fits, key=lambda name: fits[name])
-    runs = min(runs_left, runs_in_time) if runs_in_time is not None else runs_left
+    runs = min(left, runs_in_time) if runs_in_time is not None else left
     scores, past = _baseline_scores(state), tuple(state.attempts_certified)
     noise = stdev(scores) if len(scores) > 1 else None
     gain, _ = provable_gain(plan, 1.0 if noise is None else noise, past)
     return Forecast(
         rung=min(state.rung, max(len(budget.ladder) - 1, 0)),
-        runs_left=runs_left,
+        runs_left=left,
         hours_left=hours_left,
         slots=side_by_side,
         candidates=fits[limit],

@@ -9,7 +9,7 @@ from overnight.decide.looks import seeds_to_decide
 from overnight.decide.plan import LEAST_FOR_A_CLAIM, StudyPlan
 from overnight.decide.race import Race
 from overnight.decide.screened import Screened
-from overnight.forecast import run_seconds
+from overnight.forecast import run_seconds, runs_left
 from overnight.racing import Follower
 from overnight.records.contract import Contract
 from overnight.records.decision import Verdict
@@ -100,7 +100,7 @@ def _kept_only(state: StudyState, contract: Contract, race: Race | None, plan: S
 
 def _is_too_little(state: StudyState, contract: Contract, race: Race, plan: StudyPlan) -> bool:
     """Whether the runs that are left hold an attempt, and the tip's lead is so small that none was made."""
-    left = contract.budget.max_runs - state.paid_runs
+    left = runs_left(state, contract, slots(contract))
     if plan.looks is None or left < 2 * plan.looks.looks[0] or state.attempt_is_open():
         return False
     past = tuple(state.attempts_certified)

@@ -80,7 +80,7 @@ class Noise:
             return
         ordered = sorted(self.residuals)
         if not self.winsorised:
-            self.spread = max(_deviation(ordered), _TINY) * _CAUTION.get(seeds, 1.0)
+            self.spread = cautious_spread(ordered)
             return
         low, high = _quantile(ordered, _TAIL), _quantile(ordered, 1 - _TAIL)
         inner = max(_deviation([min(max(one, low), high) for one in ordered]), _TINY)
@@ -175,6 +175,11 @@ def find_gap(scores: Sequence[float]) -> Gap | None:
     if width <= 0 or width < _APART * inside:
         return None
     return Gap(cut=ordered[place] - width / 2, kept=_KEPT_GAP * inside)
+
+
+def cautious_spread(values: Sequence[float]) -> float:
+    """The standard deviation of two values and more, widened where they are few."""
+    return max(_deviation(values), _TINY) * _CAUTION.get(len(values), 1.0)
 
 
 def _squares(values: Sequence[float]) -> float:

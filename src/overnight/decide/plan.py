@@ -24,6 +24,8 @@ _PAIRED_FROM = 0.5
 """From this much shared luck on, an attempt compares seed by seed."""
 _FEW = 8
 """Below this many runs nothing is spent on fresh seeds or on the tip's level."""
+_MANY = 64
+"""Below this many runs few ideas are tried, so the one that leads is less likely to be the luckiest of many."""
 _ONE_CANDIDATE = 4
 """About what the race of one candidate costs."""
 
@@ -131,8 +133,13 @@ def thawed(plan: FrozenPlan) -> StudyPlan:
 def plan_study(runs: float, *, idea_cost: float = 1.0, total_error: float = 0.05, mode: Mode = "family") -> StudyPlan:
     """The plan for a study of so many runs in all. Calibration takes at most a quarter of them, one run at least."""
     baseline, fresh, looks, audit = _layout(runs)
-    watches = runs >= _FEW
-    rule = RaceRule(idea_cost=idea_cost, baseline_seeds=baseline, fresh_seeds=fresh, watches_tip=watches)
+    rule = RaceRule(
+        idea_cost=idea_cost,
+        baseline_seeds=baseline,
+        fresh_seeds=fresh,
+        watches_tip=runs >= _FEW,
+        prior_spread=0.5 if runs >= _MANY else 1.0,
+    )
     return StudyPlan(rule=rule, looks=looks, audit_seeds=audit, total_error=total_error, mode=mode)
 
 
@@ -141,7 +148,7 @@ def _layout(runs: float) -> tuple[int, int, LookPlan | None, int]:
         return 8, 5, LookPlan(looks=(6, 12, 20), shares=(0.4, 0.3, 0.3)), 8
     if runs >= 150:
         return 8, 5, LookPlan(looks=(6, 12, 20), shares=(0.4, 0.3, 0.3)), 4
-    if runs >= 64:
+    if runs >= _MANY:
         return 5, 1, LookPlan(looks=(6, 12), shares=(0.6, 0.4)), 0
     if runs >= 28:
         return 4, 1, LookPlan(looks=(5, 8), shares=(0.5, 0.5)), 0

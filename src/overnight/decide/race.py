@@ -16,13 +16,15 @@ from dataclasses import dataclass, field, replace
 from math import inf, isfinite, sqrt
 from statistics import NormalDist
 
-from overnight.decide.belief import Level, Luck, Noise, Score, first_level
+from overnight.decide.belief import Level, Luck, Noise, Score, cautious_spread, first_level
 from overnight.decide.screened import RaceRule, Screened
 from overnight.records.decision import Verdict
 
 _NORMAL = NormalDist()
 _SOME_LUCK = 0.1
 """A shared luck below this is not worth taking off."""
+_LEAST_OWN = 3
+"""From this many scores on, an arm's own scatter is believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class _Tip:
     """What its scores are believed to be on average, without the gap shortened: what certification will see."""
     scores: list[Score] = field(default_factory=list)
     """Its scores on the tuning seeds from `base` on: none of them selected it."""
+    chosen_on: tuple[Score, ...] = ()
+    """Its scores on the tuning seeds that selected it: they say nothing of its level, but of its scatter."""
 
 
 @dataclass(slots=True)
@@ -187,8 +191,15 @@ class Race:
         """Whether a look at so many seeds a side, at this error, would probably certify a tip not yet tried."""
         if self.tip in (self.incumbent, self._tried) or self._focus is not None:
             return False
-        reach = (_NORMAL.inv_cdf(power) - _NORMAL.inv_cdf(alpha)) * sqrt(2 / seeds)
+        reach = (_NORMAL.inv_cdf(power) - _NORMAL.inv_cdf(alpha)) * sqrt((1 + self._steadiness() ** 2) / seeds)
         return self.lead() >= reach
+
+    def _steadiness(self) -> float:
+        """The tip's own scatter in noises, where it was seen to be smaller: a mended defect often scatters less."""
+        own = [score for score in (*self.tip.chosen_on, *self.tip.scores) if score is not None]
+        if len(own) < _LEAST_OWN or not self.plain.spread:
+            return 1.0
+        return min(1.0, cautious_spread(own) / self.plain.spread)
 
     def _move(self) -> None:
         """Go on as far as what was found allows."""
@@ -288,7 +299,7 @@ class Race:
         level = old.level.shrunk(found.gain, found.seeds, self.noise.spread, prior)
         gain, _, _ = self._gain(focus.scores, self.plain, old.plain.mean)
         plain = old.plain.shrunk(gain, found.seeds, self.plain.spread, prior)
-        self._before, self.tip = old, _Tip(focus.candidate, self._unused, level, plain)
+        self._before, self.tip = old, _Tip(focus.candidate, self._unused, level, plain, chosen_on=tuple(focus.scores))
         self._unused += rule.fresh_seeds
         focus.led = found
         if not rule.fresh_seeds:
