@@ -220,6 +220,15 @@ def _raced(bench: Bench, race: Race, plan: StudyPlan) -> Decision | None:
     return decision
 
 
+def left_undecided(bench: Bench) -> Decision | None:
+    """The verdict on the racing candidate if it is left where it stands; None while a run of it is going."""
+    race, plan = race_of(bench), bench.follower.plan
+    found = None if race is None else race.standing()
+    if found is None or plan is None or bench.study.state.candidates[found.candidate].state is not State.COMPLETED:
+        return None
+    return found.decision(bench.contract.metric, plan.rule, evidence=_evidence(bench, found))
+
+
 def _evidence(bench: Bench, found: Screened) -> tuple[str, ...]:
     """The candidate's runs that were looked at, and the tip's on the same seeds."""
     state, one = bench.study.state, bench.study.state.candidates[found.candidate]

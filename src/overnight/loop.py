@@ -144,6 +144,8 @@ def _begin(one: Night) -> bool:
     if one.over and not wanted and not certifying:
         left = runs_left(one) + len(bench.going)
         wanted = total.wanted(bench, left) or ablating.wanted(bench, left)
+    if _is_in_the_way(one, len(wanted)) and (_leave(bench) or bench.going):
+        return True
     free = max(bench.slots - len(bench.going), 0)
     if certifying and free and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
         _narrow(one, wanted[0].round)
@@ -154,6 +156,21 @@ def _begin(one: Night) -> bool:
     except Spent as spent:
         one.spent = str(spent)
     return bool(wanted)
+
+
+def _is_in_the_way(one: Night, wanted: int) -> bool:
+    """Whether the racing candidate wants runs that are needed to certify the tip."""
+    bench = one.bench
+    race, plan = judge.race_of(bench), bench.follower.plan
+    if race is None or plan is None or not wanted:
+        return False
+    runs = min(wanted, len(race.wants()))
+    return plan.is_in_the_way(race, tuple(bench.study.state.attempts_certified), runs_left(one), runs)
+
+
+def _leave(bench: Bench) -> bool:
+    """Give up the racing candidate where it stands; False while a run of it is going."""
+    return _decide(bench, judge.left_undecided(bench))
 
 
 def _narrow(one: Night, attempt: int) -> None:
@@ -325,7 +342,10 @@ def _run_seconds(bench: Bench) -> float:
 def _judge(bench: Bench) -> bool:
     """Write down the verdict that the evidence allows; False when it allows none yet."""
     _stop_what_is_settled(bench)
-    decision = judge.verdict(bench)
+    return _decide(bench, judge.verdict(bench))
+
+
+def _decide(bench: Bench, decision: Decision | None) -> bool:
     if decision is None:
         return False
     bench.study.append(Actor.JUDGE, decision)

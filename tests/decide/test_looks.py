@@ -111,12 +111,19 @@ def test_a_noisier_candidate_with_lower_low_seeds_is_guarded_against() -> None:
 
 
 def test_a_gain_that_one_low_seed_would_undo_is_not_claimed() -> None:
-    solved, failing = (10.0, 10.5, 11.0, 10.2, 10.8, 10.4), (1.0, 9.0, 9.1, 9.2, 1.2, 9.4)
+    solved, failing = (10.0, 10.5, 11.0, 10.2, 10.8, 10.4), (1.0, 9.0, 9.1, 9.2, 1.2, 10.1)
     one_look = LookPlan(looks=(6,), shares=(1.0,))
     found = tried(side(solved), side(failing), one_look)
     assert found.verdict is Verdict.INCONCLUSIVE and found.p_value < 0.0194
     assert "the level of the low seeds may have got worse" in found.because
     assert leans_on_luck(solved, failing) and not leans_on_luck(AFTER, BEFORE)
+
+
+def test_a_gain_whose_every_seed_beats_the_incumbents_luckiest_does_not_lean_on_luck() -> None:
+    walks = (322.0, 323.0, 313.0, 308.0, 305.0, 313.0)
+    sometimes = (-88.0, 228.0, -113.0, 244.0, 247.0, 66.0)
+    assert tried(side(walks), side(sometimes), LookPlan(looks=(6,), shares=(1.0,))).verdict is Verdict.CERTIFIED
+    assert leans_on_luck(walks, (*sometimes[:5], 306.0)), "where luck did reach as high, it may have done so here"
 
 
 @pytest.mark.parametrize("seeds", [4, 5, 6])

@@ -120,7 +120,7 @@ def test_a_race_cut_short_is_inconclusive_and_leaves_the_tip_alone() -> None:
     one = found.cut_short()
     assert one is not None
     assert (one.verdict, found.tip.candidate, found.wants()) == (Verdict.INCONCLUSIVE, "c-0001", ())
-    assert "when the budget ended" in one.because(metric())
+    assert "was left there" in one.because(metric())
 
 
 def test_a_refuted_tip_gives_way_to_the_incumbent() -> None:
@@ -209,3 +209,36 @@ def test_a_study_of_few_runs_keeps_its_attempt_for_the_end_and_one_of_many_does_
     assert plan.is_time(few, (), 15)
     plan, many = _led(400, 10.0)
     assert plan.is_time(many, (), 380)
+
+
+def test_a_tip_that_was_seen_to_scatter_less_is_tried_at_a_smaller_lead() -> None:
+    plan = plan_study(24)
+
+    def led(*scores: float) -> Race:
+        found = race(plan.rule, "0", [Ran("0", 0, 230.0), Ran("0", 1, 40.0), Ran("0", 2, -100.0), Entered("1")])
+        pending = list(scores)
+        while found.racing is not None:
+            for want in found.wants():
+                found.tell(Ran(want.candidate, want.number, pending.pop(0) if want.candidate == "1" else 57.0))
+        assert found.tip.candidate == "1"
+        return found
+
+    steady, scattered = led(313.0, 312.0, 314.0), led(463.0, 163.0, 313.0)
+    assert steady.lead() == pytest.approx(scattered.lead(), rel=0.05)
+    bar = next(power / 100 for power in range(99, 0, -1) if scattered.is_worth_certifying(0.0375, 4, power=power / 100))
+    assert steady.is_worth_certifying(0.0375, 4, power=bar + 0.05)
+    assert not scattered.is_worth_certifying(0.0375, 4, power=bar + 0.05)
+
+
+def test_a_racing_candidate_is_in_the_way_only_where_a_tip_is_worth_the_runs_that_it_wants() -> None:
+    plan, found = _led(40, 10.0)
+    assert plan.looks is not None
+    reserve = plan.looks.runs()
+    assert not plan.is_in_the_way(found, (), 0, 1), "nothing races"
+    found.tell(Entered("2"))
+    assert plan.is_in_the_way(found, (), reserve, 1) and not plan.is_in_the_way(found, (), reserve + 1, 1)
+    first = Race(plan.rule, "0")
+    for number in range(plan.rule.baseline_seeds):
+        first.tell(Ran("0", number, float(number % 2)))
+    first.tell(Entered("1"))
+    assert not plan.is_in_the_way(first, (), 1, 1), "there is no tip to certify, so the race goes on to the last run"

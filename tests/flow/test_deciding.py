@@ -259,6 +259,34 @@ def test_a_last_look_is_never_stretched_beyond_the_fresh_seeds_of_the_contract(t
         assert fixed is not None and fixed.looks == (6, 8)
 
 
+def test_a_candidate_that_stays_undecided_is_left_before_it_uses_up_the_runs_that_certify_the_tip(
+    tmp_path: Path,
+) -> None:
+    with bench_of(tmp_path / "project", plants=False, max_runs=28) as bench:
+        tip = lone(bench)
+        plan = bench.follower.plan
+        assert plan is not None and plan.looks is not None
+        sitting = Night(bench, Silent(), RealMachine().monotonic() + 1e6)
+        idea = entered(bench, null_knob=2.0)
+        race = judge.race_of(bench)
+        assert race is not None
+        mean, noise = race.tip.level.mean, race.noise.spread
+        slightly = lambda want: mean + (noise / 2 if want.candidate == idea else 0.0)  # noqa: E731
+        while not loop._is_in_the_way(sitting, 1):
+            play(bench, slightly, certifying=False, most=1)
+            assert judge.verdict(bench) is None, "it is neither ahead nor behind"
+        left = 28 - len(bench.study.state.runs)
+        assert loop._begin(sitting) and not bench.going
+        one = bench.study.state.candidates[idea]
+        assert one.state is State.INCONCLUSIVE and one.verdict.startswith(f"{idea} was at ")
+        assert "the remaining runs were needed to certify the tip" in one.verdict
+        assert judge.tip(bench) == tip and plan.looks.runs() <= left <= plan.looks.runs() + 2
+        assert loop._is_time_to_certify(sitting)
+        again = replace(bench, follower=Follower())  # whoever comes later finds the same
+        race = judge.race_of(again)
+        assert race is not None and race.racing is None and race.tip.candidate == tip
+
+
 def lone(bench: Bench) -> str:
     """An idea that was kept in a study without plants."""
     calibrate(bench)

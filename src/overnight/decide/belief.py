@@ -21,6 +21,8 @@ _KEPT_GAP = 4.0
 _CAUTION = {2: 2.5, 3: 1.6, 4: 1.3, 5: 1.15}
 """A noise measured on so few seeds is often far too small, so it is widened."""
 _FEW = 15
+_INEXPLICABLE = 5.0
+"""A gain of more than so many of the prior's spreads is larger than the prior foresaw."""
 _TINY = 1e-12
 
 
@@ -65,6 +67,18 @@ class Noise:
             return self.lowest if self.lowest > -inf else -abs(mean) - 1.0
         return min(max(self.distance(score, mean), self.lowest), self.highest)
 
+    def shifted(self, scores: Sequence[Score], mean: float) -> list[float]:
+        """How far another arm's scores are from a mean: pulled in, around their lower median where it is far above.
+
+        One lucky seed is pulled in as ever; an arm whose every second seed is out of reach has moved, and counts so.
+        """
+        known = sorted(self.distance(score, mean) for score in scores if score is not None)
+        middle = known[(len(known) - 1) // 2] if known else 0.0
+        moved = middle if middle > self.highest else 0.0
+        return [
+            self.apart(score, mean) if score is None else moved + self.apart(score, mean + moved) for score in scores
+        ]
+
     def count(self, scores: Sequence[float]) -> None:
         """Learn how often the tip's seeds fail."""
         if self.gap is None:
@@ -97,13 +111,19 @@ class Level:
     variance: float
     """Of the mean, in units of the squared noise."""
 
-    def learned(self, noise: Noise, scores: Sequence[Score]) -> "Level":
-        """The level after scores of this arm that selected nothing; the noise learns from them too."""
+    def learned(self, noise: Noise, scores: Sequence[Score], *, plainly: bool = False) -> "Level":
+        """The level after scores of this arm that selected nothing; the noise learns from them too.
+
+        `plainly` pulls no score in: for a level that has just moved so far that the noise says little about it.
+        """
         if not scores:
             return self
         weight = self.variance / (self.variance + 1 / len(scores))
-        apart = sum(noise.apart(score, self.mean) for score in scores) / len(scores)
-        found = Level(self.mean + weight * apart, self.variance * (1 - weight))
+        apart = sum(
+            noise.distance(score, self.mean) if plainly and score is not None else noise.apart(score, self.mean)
+            for score in scores
+        )
+        found = Level(self.mean + weight * apart / len(scores), self.variance * (1 - weight))
         known = [score for score in scores if score is not None]
         noise.count(known)
         noise.learn([noise.distance(score, found.mean) for score in known])
@@ -112,9 +132,11 @@ class Level:
     def shrunk(self, gain: float, seeds: int, noise: float, prior: tuple[float, float]) -> "Level":
         """The level of a candidate that led by `gain` over so many seeds, allowing for the luck of the one picked.
 
-        Most candidates do harm, so the gain is drawn towards the prior: its mean and spread, in noises.
+        Most candidates do harm, so the gain is drawn towards the prior: its mean and spread, in noises. A gain that the
+        prior could not explain is believed instead, as luck cannot explain it either.
         """
-        variance = self.variance + prior[1] ** 2
+        size = gain / noise if noise else 0.0
+        variance = self.variance + max(prior[1], size / _INEXPLICABLE) ** 2
         weight = variance / (variance + 1 / seeds)
         expected = self.mean + prior[0] * noise
         return Level(expected + weight * (self.mean + gain - expected), variance * (1 - weight))

@@ -4,8 +4,8 @@ A declared guardrail holds when the same fresh seeds show that it is not worse b
 (non-inferiority, one-sided at 5 %). All must hold, so their errors need no sharing out. Three guards need no
 declaration: the candidate may not lose more seeds than the incumbent by its own fault; its low seeds, one standard
 deviation below its mean, may not lie below the incumbent's; and the gain must still show, at 5 %, if one of its seeds
-in twelve had been as low as the lowest of both arms. The last two keep a candidate of the same mean that is merely
-noisier from passing on seeds that happen to be lucky.
+in twelve had been as low as the lowest of both arms, unless every one of them beats every one of the incumbent's. The
+last two keep a candidate of the same mean that is merely noisier from passing on seeds that happen to be lucky.
 """
 
 from collections.abc import Mapping, Sequence
@@ -103,9 +103,10 @@ def leans_on_luck(ours: Sequence[float], theirs: Sequence[float], *, paired: boo
     """Whether the gain would be gone if one of the candidate's seeds in twelve were as low as the lowest of both arms.
 
     A dozen seeds seldom show a failure that comes once in twenty. What the other arm showed may happen here too.
-    Four seeds a side cannot outlast a low one at 5 %, whatever the gain, so they are not asked.
+    Four seeds a side cannot outlast a low one at 5 %, whatever the gain, so they are not asked. Nor are seeds that all
+    beat all of the other arm's: its luckiest one was not enough, and no such luck lifts every seed above it.
     """
-    if len(ours) < _FEWEST:
+    if len(ours) < _FEWEST or min(ours) > max(theirs):
         return False
     floor, lowered = min(*ours, *theirs), list(ours)
     for place in sorted(range(len(ours)), key=ours.__getitem__)[: ceil(len(ours) / _ONE_IN)]:

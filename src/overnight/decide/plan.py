@@ -56,6 +56,15 @@ class StudyPlan:
             return False
         return runs_left < self.looks.runs() + self.audit_seeds + _ONE_CANDIDATE
 
+    def is_in_the_way(self, race: Race, past: tuple[bool, ...], runs_left: float, runs: int) -> bool:
+        """Whether the racing candidate is to be left: the `runs` that it wants next are ones that the tip needs.
+
+        One that leads already may go on: it asks for its fresh seeds and no more, and is then the tip.
+        """
+        if self.looks is None or race.racing is None or race.leading is not None:
+            return False
+        return runs_left < runs + self.looks.runs() + self.audit_seeds and self.should_certify(race, past, ending=True)
+
     def attempt_plan(self, race: Race, *, runs_left: float | None = None) -> LookPlan | None:
         """The looks of an attempt that begins now; fixed before its first score. Paired where luck is much shared.
 

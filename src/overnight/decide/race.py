@@ -189,7 +189,7 @@ class Race:
 
     def is_worth_certifying(self, alpha: float, seeds: int, *, power: float = 0.8) -> bool:
         """Whether a look at so many seeds a side, at this error, would probably certify a tip not yet tried."""
-        if self.tip in (self.incumbent, self._tried) or self._focus is not None:
+        if self.tip in (self.incumbent, self._tried) or self.leading is not None:
             return False
         reach = (_NORMAL.inv_cdf(power) - _NORMAL.inv_cdf(alpha)) * sqrt((1 + self._steadiness() ** 2) / seeds)
         return self.lead() >= reach
@@ -229,15 +229,15 @@ class Race:
         if self.rule.watches_tip and focus.scores and self.tip.level.variance > self.rule.well_known():
             self._wanted.append((self.tip.candidate, self.tip.base + len(self.tip.scores)))
 
-    def _learn(self, scores: Sequence[Score]) -> None:
+    def _learn(self, scores: Sequence[Score], *, plainly: bool = False) -> None:
         """Let the tip's level and the noise learn from scores that selected nothing."""
-        self.tip.level = self.tip.level.learned(self.noise, scores)
+        self.tip.level = self.tip.level.learned(self.noise, scores, plainly=plainly)
         self.tip.plain = self.tip.plain.learned(self.plain, scores)
 
     def _gain(self, scores: Sequence[Score], noise: Noise, mean: float) -> tuple[float, list[float], list[float]]:
         """The mean gain over the tip with shared luck taken off, and both arms' residuals."""
         seeds = len(scores)
-        ours = [noise.apart(score, mean) for score in scores]
+        ours = noise.shifted(scores, mean)
         theirs = [noise.apart(score, mean) for score in self.tip.scores[:seeds]]
         shared = self.luck.shared() if self.rule.pairing else 0.0
         gain = sum(ours) - (shared * sum(theirs) if shared > _SOME_LUCK else 0.0)
@@ -310,7 +310,7 @@ class Race:
     def _check(self, led: Screened, scores: list[Score]) -> None:
         """Keep a candidate that still leads on fresh seeds, and take one back that does not."""
         self.tip.scores = scores
-        self._learn(scores)
+        self._learn(scores, plainly=led.gain > self.noise.highest)
         allowed = self.rule.simpler_drop * self.noise.spread if led.simpler else 0.0
         undone = self.tip.level.mean < self._before.level.mean - allowed
         known = [score for score in scores if score is not None]
@@ -331,27 +331,36 @@ class Race:
         self._wanted = []
 
     def cut_short(self) -> Screened | None:
-        """The verdict on a candidate whose race the end of the budget cut short, and that is out of it now."""
-        focus = self._focus
+        """The verdict on a candidate whose race is given up where it stands, and that is out of it now."""
+        found = self.standing()
+        if found is None:
+            return None
+        self.tip = self._known_tip()
+        self._end(found)
+        return found
+
+    def standing(self) -> Screened | None:
+        """How the racing candidate stands, as the verdict that it has if it is left here; None where nothing races."""
+        focus, tip = self._focus, self._known_tip()
         if focus is None:
             return None
-        if focus.led is not None:
-            self.tip = self._before
-        gain = self._gain(focus.scores, self.noise, self.tip.level.mean)[0] if focus.scores else 0.0
+        gain = self._gain(focus.scores, self.noise, tip.level.mean)[0] if focus.scores else 0.0
         keep, _ = self._lines(focus, max(len(focus.scores), self.rule.least_seeds))
-        found = Screened(
+        return Screened(
             candidate=focus.candidate,
             verdict=Verdict.INCONCLUSIVE,
             seeds=len(focus.scores),
             gain=gain,
             line=keep,
             noise=self.noise.spread,
-            tip_mean=self.tip.level.mean,
+            tip_mean=tip.level.mean,
             simpler=focus.simpler,
-            numbers=tuple(range(self.tip.base, self.tip.base + len(focus.scores))),
+            numbers=tuple(range(tip.base, tip.base + len(focus.scores))),
         )
-        self._end(found)
-        return found
+
+    def _known_tip(self) -> _Tip:
+        """The tip without a candidate that leads and was not checked yet."""
+        return self._before if self.leading is not None else self.tip
 
     def _attempted(self, event: Attempted) -> None:
         self._learn(event.scores)
@@ -367,8 +376,7 @@ class Race:
         """Go on without a candidate on which nothing was decided."""
         if self._focus is None or self._focus.candidate != candidate:
             return
-        if self._focus.led is not None:
-            self.tip = self._before
+        self.tip = self._known_tip()
         self._focus, self._wanted = None, []
 
     def _follow(self, event: Moved) -> None:

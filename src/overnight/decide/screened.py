@@ -145,7 +145,10 @@ class Screened:
         gain, line = told(self.gain, places, sign=True), told(self.line, places, sign=True)
         size = f"{gain} {metric.unit} against the tip's {told(self._level(metric), places)}"
         if self.verdict is Verdict.INCONCLUSIVE:
-            return f"{self.candidate} was at {size} after {seeds} when the budget ended; {line} would have led."
+            return (
+                f"{self.candidate} was at {size} after {seeds} and was left there, because the remaining runs were "
+                f"needed to certify the tip; {line} would have led."
+            )
         if self.undone:
             fresh = self._fresh(metric, places)
             return f"{self.candidate} led by {size} over {seeds}, but not on {fresh}, so it was undone."

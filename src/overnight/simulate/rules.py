@@ -11,7 +11,7 @@ from overnight.decide.guards import mean_gain_interval
 from overnight.decide.intervals import Interval
 from overnight.decide.looks import SeedsWanted, attempt
 from overnight.decide.plan import StudyPlan, plan_study
-from overnight.decide.race import Attempted, Entered, Race, Ran
+from overnight.decide.race import Attempted, Entered, Left, Race, Ran
 from overnight.decide.spending import Mode
 from overnight.errors import UserError, did_you_mean
 from overnight.records.decision import Verdict
@@ -124,7 +124,7 @@ class _Study:
     sittings: int = 1
     race: Race = field(init=False)
     arms: dict[str, Arm] = field(init=False)
-    events: list[Entered | Ran | Attempted] = field(default_factory=list)
+    events: list[Entered | Ran | Attempted | Left] = field(default_factory=list)
     past: list[bool] = field(default_factory=list)
     steps: list[float] = field(default_factory=list)
     shown: Interval = field(default_factory=lambda: Interval(0.0, 0.0, 0.0))
@@ -182,13 +182,16 @@ class _Study:
             found = []
         return mean_gain_interval(found, self.baseline) if len(found) > 1 else self.shown
 
-    def _tell(self, event: Entered | Ran | Attempted) -> None:
+    def _tell(self, event: Entered | Ran | Attempted | Left) -> None:
         self.events.append(event)
         self.race.tell(event)
 
     def _run_wanted(self) -> None:
         self._sit_down()
         while wants := self.race.wants():
+            if self.plan.is_in_the_way(self.race, tuple(self.past), self.lab.budget, len(wants)):
+                self._tell(Left(wants[0].candidate))
+                return
             if self.lab.budget < len(wants) + (self.plan.audit_seeds if self.steps else 0):
                 raise OutOfBudget
             for want in wants:
