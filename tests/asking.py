@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nights import SMALL, TRAINER, bench_of
+from nights import TRAINER, bench_of, small
 from overnight.adapters.proposers.agent import AgentProposer
 from overnight.adapters.proposers.caller import LocalCaller
 from overnight.admission import Who, enter
@@ -71,7 +71,7 @@ def code_study(project: Path) -> Scene:
     begin_repository(RealMachine(), Place(project), Stated())
     scene = scene_in(project)
     complete(scene)
-    scene.rewrite(lambda terms: terms["evaluation"].update(SMALL))
+    scene.rewrite(small)
     return scene
 
 

@@ -82,10 +82,17 @@ class Silent:
 
 TRAINER = Path(__file__).with_name("knowing_trainer.txt").read_text()
 SMALL = {"screen_train_seeds": 2, "confirm_train_seeds": 4, "screen_episodes": 5, "confirm_episodes": 5}
+FEW = {"max_runs": 60}
 IDEAS = (
     ({"angle": 1.0}, "The pole's angle says where to push."),
     ({"angle": 1.0, "speed": 1.0, "code": True}, "Its speed says where it will be."),
 )
+
+
+def small(terms: dict[str, Any]) -> None:
+    """Few seeds, few episodes and few runs."""
+    terms["evaluation"] |= SMALL
+    terms["budget"] |= FEW
 
 
 def params_night(project: Path) -> Scene:
@@ -106,7 +113,7 @@ def params_study(project: Path) -> Scene:
 
     def say(terms: dict[str, Any]) -> None:
         terms["baseline"] |= {"trainer": "repository", "command": ["python", str(trainer)]}
-        terms["evaluation"] |= SMALL
+        small(terms)
 
     scene.rewrite(say)
     return scene
@@ -126,7 +133,7 @@ def repository_night(project: Path) -> Scene:
     begin_repository(RealMachine(), Place(project), Stated())
     scene = scene_in(project)
     complete(scene)
-    scene.rewrite(lambda terms: terms["evaluation"].update(SMALL))
+    scene.rewrite(small)
     scene.approve()
     for number, (looks, idea) in enumerate(IDEAS):
         copy = scene.copy()

@@ -74,7 +74,7 @@ def calibrated(bench: Bench) -> Calibration | None:
         contract.metric,
         [run.score for run in runs],
         runs=runs_that_fit(state, contract, bench.slots),
-        seconds=[seconds] if (seconds := run_seconds(state)) is not None else (),
+        seconds=[seconds] if (seconds := run_seconds(state, contract)) is not None else (),
         references=references,
         plan=_frozen(bench, len(runs)),
     )

@@ -30,6 +30,8 @@ class Forecast:
     """Training runs that the budget still holds."""
     hours_left: float
     """Hours that the budget still holds."""
+    runs_in_time: int | None
+    """Training runs for which these hours suffice; None while nobody knows how long one takes."""
     slots: int
     """How many runs go side by side on this machine."""
     candidates: int
@@ -53,29 +55,35 @@ class Forecast:
     gain: float | None
     """The smallest gain found four times in five; in spreads while the noise is unknown, None when none is."""
     run_seconds: float | None
-    """How long a run takes, with its measurement; None while none has ended."""
+    """How long a run takes, with its measurement; None while none has ended and the budget is in steps."""
     seconds: float | None
-    """How long the night takes; None while no run has ended."""
+    """How long the night takes; None where that of a run is not known."""
     disk_bytes: float | None
     """Disk that the runs will take; None while none has ended."""
     nothing: str
     """Why tonight can claim nothing; empty when it can."""
 
 
-def run_seconds(state: StudyState) -> float | None:
+def run_seconds(state: StudyState, contract: Contract) -> float | None:
     """How long a run takes by those that have ended, with room for its measurement, as the loop reckons.
 
-    On a ladder, runs of the present rung are asked first; before there is one, those below must do.
+    On a ladder, runs of the present rung are asked first; before there is one, those below must do. Before any run has
+    ended, a budget in seconds tells it; one in steps tells nothing.
     """
     timed = [run for run in state.runs.values() if run.wall_seconds]
     spent = [run.wall_seconds for run in [run for run in timed if run.rung == state.rung] or timed]
-    warm = spent[_COLD:] or spent
+    warm = spent[_COLD:] or spent or _budgeted(state, contract)
     return fmean(warm) * 1.2 + 1.0 if warm else None
+
+
+def _budgeted(state: StudyState, contract: Contract) -> list[float]:
+    amount, cores = contract.budget.amount(state.rung), contract.hardware.cores_per_run
+    return {"wall_seconds": [amount], "cpu_seconds": [amount / cores]}.get(contract.budget.stop_unit, [])
 
 
 def runs_that_fit(state: StudyState, contract: Contract, side_by_side: int) -> int:
     """The training runs that fit into the whole study, by its runs and by its hours where a run was timed."""
-    seconds, budget = run_seconds(state), contract.budget
+    seconds, budget = run_seconds(state, contract), contract.budget
     if seconds is None:
         return budget.max_runs
     return max(1, min(budget.max_runs, int(budget.max_wall_hours * 3600 * side_by_side / seconds)))
@@ -84,7 +92,7 @@ def runs_that_fit(state: StudyState, contract: Contract, side_by_side: int) -> i
 def runs_left(state: StudyState, contract: Contract, side_by_side: int) -> float:
     """The training runs that the budget still holds, by its runs and by its hours where a run was timed."""
     by_number = float(max(contract.budget.max_runs - state.paid_runs, 0))
-    seconds = run_seconds(state)
+    seconds = run_seconds(state, contract)
     if seconds is None:
         return by_number
     return min(by_number, int(_hours_left(state, contract, side_by_side) * 3600 * side_by_side / seconds))
@@ -121,7 +129,7 @@ def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, 
     plan = frozen or planned(state, contract, side_by_side)
     left = max(budget.max_runs - state.paid_runs, 0)
     hours_left = _hours_left(state, contract, side_by_side)
-    seconds_a_run = run_seconds(state)
+    seconds_a_run = run_seconds(state, contract)
     plan = replace(plan, ideas=None)  # the stop rule is a limit of its own here
     before = 0 if frozen is not None else plan.rule.baseline_seeds
     fits: dict[Limit, int] = {
@@ -140,6 +148,7 @@ def forecast(state: StudyState, contract: Contract, *, run_bytes: float | None, 
         rung=min(state.rung, max(len(budget.ladder) - 1, 0)),
         runs_left=left,
         hours_left=hours_left,
+        runs_in_time=runs_in_time,
         slots=side_by_side,
         candidates=fits[limit],
         limit=limit,
@@ -235,10 +244,11 @@ def _command(contract: Contract) -> str:
 def _budget(contract: Contract, found: Forecast) -> str:
     budget, beside = contract.budget, "1 run at a time" if found.slots == 1 else f"{found.slots} runs side by side"
     unit = budget.stop_unit.replace("_", " ")
+    hold = f" The hours hold about {_count(found.runs_in_time, 'run')}." if found.runs_in_time is not None else ""
     return (
         f"{found.runs_left:,} of {budget.max_runs:,} runs and {found.hours_left:.3g} of {budget.max_wall_hours:g} "
         f"hours are left; {beside}, {budget.amount(found.rung):,.0f} {unit} each, "
-        f"never over {budget.run_wall_seconds:,.0f} s."
+        f"never over {budget.run_wall_seconds:,.0f} s.{hold}"
     )
 
 

@@ -333,7 +333,7 @@ def _told(seconds: float) -> str:
 
 
 def _run_seconds(bench: Bench) -> float:
-    return run_seconds(bench.study.state) or 2.2
+    return run_seconds(bench.study.state, bench.contract) or 2.2
 
 
 # Verdicts

@@ -126,7 +126,7 @@ def _runs_to_decide(state: StudyState, race: Race | None, plan: StudyPlan | None
 
 def _price(state: StudyState, contract: Contract, runs: int) -> str:
     """So many runs, and what they take on this machine."""
-    seconds = run_seconds(state)
+    seconds = run_seconds(state, contract)
     if seconds is None:
         return f"{runs:,} more runs on fresh seeds"
     hours = runs * seconds / slots(contract) / 3600

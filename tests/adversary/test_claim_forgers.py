@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from nights import params_night
 from overnight.cli.main import main
 from overnight.evaluate.seeds import keys_folder
 from overnight.machine import RealMachine
@@ -31,19 +30,11 @@ def overnight(*words: str) -> Said:
     return Said(code, out.getvalue(), err.getvalue())
 
 
-@pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("claim") / "walker"
-    params_night(folder)
-    shutil.copytree(keys_folder(), folder.parent / "keys")
-    return folder
-
-
 @pytest.fixture
-def claim(night: Path, tmp_path: Path) -> Scene:
+def claim(_params_night: Path, tmp_path: Path) -> Scene:
     """A copy of a study in which c-0001 is certified; c-0002 is the baseline."""
-    shutil.copytree(night.parent / "keys", keys_folder(), dirs_exist_ok=True)
-    return scene_in(shutil.copytree(night, tmp_path / "walker", symlinks=True))
+    shutil.copytree(_params_night.parent / "keys", keys_folder(), dirs_exist_ok=True)
+    return scene_in(shutil.copytree(_params_night, tmp_path / "walker", symlinks=True))
 
 
 def forge(scene: Scene, change: Callable[[list[Entry]], list[Entry] | None]) -> None:

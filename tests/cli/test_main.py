@@ -198,6 +198,17 @@ def test_the_help_lists_every_verb_that_is_not_hidden(verb: Verb) -> None:
     assert listed == [name for name, one in VERBS.items() if not one.hidden]
 
 
+@pytest.mark.feature("H74")
+def test_the_bare_name_shows_the_help_where_there_is_no_study_and_starts_nothing(
+    verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = verb()
+    assert done.code == 0 and done.stdout.startswith(verb("--help").stdout)
+    assert "next: overnight init CartPole-v1" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_help_names_the_exit_codes(verb: Verb) -> None:
     assert "Exit codes: 0 done, 1 our fault, 2 your input, 3 refused." in verb("--help").stdout
 

@@ -62,6 +62,22 @@ def test_a_plan_names_command_seeds_budget_and_artefacts_and_launches_nothing(ca
     assert list(cartpole.at.runs.iterdir()) == []
 
 
+@pytest.mark.feature("Z34")
+def test_a_budget_in_seconds_tells_how_many_runs_fit_before_the_first_one(cartpole: Scene) -> None:
+    contract = cartpole.contract()
+    night: dict[str, Any] = {
+        "stop_unit": "wall_seconds",
+        "stop_amount": 720,
+        "run_wall_seconds": 1200,
+        "max_wall_hours": 8,
+    }
+    found = planned(contract, **night)
+    assert found.runs_in_time == 66, "33 in each of two slots: 720 seconds, and room for the measurement"
+    assert "The hours hold about 66 runs." in dict(page(contract, found, now="06:00"))["Budget"]
+    assert found.limit == "hours" and found.seconds == pytest.approx(8 * 3600, rel=0.02)
+    assert planned(contract).runs_in_time is None, "how long steps take, nobody knows before"
+
+
 def test_before_the_first_run_times_and_noise_are_called_unknown(cartpole: Scene, verb: Verb) -> None:
     told = verb("plan", "--dir", str(cartpole.project)).stdout
     assert "1.06 times the noise between train seeds" in told

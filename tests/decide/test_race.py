@@ -92,6 +92,7 @@ def test_a_candidate_that_crashes_where_the_tip_does_not_is_rejected() -> None:
     assert one.because(metric()).startswith("c-0002 lost 1 of 2 tuning seeds by its own fault where the tip lost 0")
 
 
+@pytest.mark.feature("Z31")
 def test_a_simplification_inside_the_noise_may_join() -> None:
     found = started()
     found.tell(Entered("c-0002", simpler=True))

@@ -78,6 +78,7 @@ def test_a_night_screens_an_idea_and_certifies_the_tip_on_fresh_seeds(finished: 
     screen = {run.train_seed for run in state.runs.values() if run.phase == "screen"}
     confirm = {run.train_seed for run in state.runs.values() if run.phase == "confirm"}
     assert not screen & confirm, "certification never uses a seed that selected the tip"
+    assert any(finished.at.task.root.cache.iterdir()), "what was compiled is kept for the next run"
 
 
 def test_a_run_of_the_built_in_trainer_comes_out_the_same_to_the_last_digit(

@@ -51,7 +51,7 @@ def pole(_pole: Path, tmp_path: Path) -> Scene:
 # What is written
 
 
-@pytest.mark.feature("Z14")
+@pytest.mark.feature("Z12", "Z14")
 def test_a_new_repository_stands_on_the_branch_of_its_tag_with_an_empty_table_that_git_ignores(
     pole: Scene,
 ) -> None:
@@ -158,6 +158,76 @@ def test_harness_and_network_are_what_the_protocol_says(pole: Scene) -> None:
     assert len(set(found["seeds"])) == 3
 
 
+ONE_RUN = """
+import json, sys
+import gymnasium as gym
+import numpy as np
+sys.path.insert(0, ".")
+import evaluate, train
+
+taken, resets, rates, lines = [], [], [], []
+
+class Narrow(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (3,), np.float32)
+    action_space = gym.spaces.Box(-0.5, 0.5, (2,), np.float32)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        resets.append(seed)
+        return np.zeros(3, np.float32), {}
+    def step(self, action):
+        taken.append(action.copy())
+        return np.zeros(3, np.float32), 0.0, len(taken) % 7 == 0, False, {}
+
+class Rate(float):
+    def __mul__(self, share):
+        rates.append(share)
+        return float(self) * share
+
+class Clocked(evaluate.Experiment):
+    def elapsed(self): return float(len(lines))
+    def report(self, steps, **numbers): lines.append(steps)
+    def finish(self, agent, steps, updates): self.agent, self.updates = agent, updates
+
+gym.register("Narrow-v0", Narrow)
+train.ENV_ID, train.LEARNING_RATE = "Narrow-v0", Rate(0.001)
+run = Clocked()
+run.budget = 3.5
+train.main(run)
+in_training = len(taken)
+resets.clear()
+evaluate.evaluate_policy(run.agent, "Narrow-v0")
+import jax
+print(json.dumps({
+    "updates": run.updates, "shares": sorted(set(rates), reverse=True), "played": sorted(resets),
+    "device": jax.default_backend(),
+    "furthest": float(np.abs(taken[:in_training]).max()), "cut": float((np.abs(taken[:in_training]) == 0.5).mean()),
+}))
+"""
+
+
+@pytest.mark.feature("Z4", "Z6", "Z45", "Z46", "Z47")
+def test_a_run_ends_with_the_update_in_which_its_time_is_up_and_steps_shrink_with_the_time_that_is_left(
+    pole: Scene, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_RUN], cwd=pole.project, capture_output=True, text=True, check=True, timeout=120
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["updates"] == 4, "after three of 3.5 seconds another one begins, and it is finished"
+    assert found["shares"] == pytest.approx([1.0, 2.5 / 3.5, 1.5 / 3.5, 0.5 / 3.5])
+    assert found["furthest"] == 0.5 and found["cut"] > 0.3, "the environment gets the action within its bounds"
+    assert found["played"] == list(range(100))
+    assert found["device"] == "cpu"
+    usual = tmp_path / "usual"
+    assert overnight("new", "single-file", str(usual), "--env", "CartPole-v1", cwd=tmp_path).returncode == 0
+    terms = scene_in(usual).contract()
+    assert (terms.budget.stop_unit, terms.budget.stop_amount, terms.evaluation.confirm_episodes) == (
+        "wall_seconds",
+        720,
+        100,
+    )
+
+
 # What the gate keeps out
 
 
@@ -217,7 +287,7 @@ PATCH = 'import evaluate\nsetattr(evaluate, "evaluate_policy", lambda *given: {"
 
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("keys")
-@pytest.mark.feature("Z16", "Z23", "Z26", "Z28", "Z36", "Z39", "Z51")
+@pytest.mark.feature("Z16", "Z19", "Z23", "Z26", "Z28", "Z36", "Z39", "Z51")
 def test_a_night_on_one_file_trains_for_real_and_leaves_the_table_of_its_protocol(tmp_path: Path) -> None:
     project = new(tmp_path / "pole", "--tag", "mar5", "--policy", "greedy", "--hours", "1", seconds=15)
     assert at_terminal("approve", cwd=project).code == 0
@@ -239,6 +309,9 @@ def test_a_night_on_one_file_trains_for_real_and_leaves_the_table_of_its_protoco
     best = max((row for row in rows if row[2] == "keep"), key=lambda row: float(row[1]))
     code = next(one.tree for one in scene.state().candidates.values() if one.commit.startswith(best[0]))
     assert scene.store.tree_of(scene.state().tip) == code, "the tip is the best row's code"
+    for run in scene.state().runs.values():
+        commit = scene.state().candidates[run.candidate].commit
+        assert scene.store.tree_of(commit) == run.tree, "what was run is what was committed"
     log = (scene.at.runs / "r-0001" / "log").read_text()
     line = re.search(r"^update \d+ steps \d+ pg_loss \S+ v_loss \S+ entropy \S+ remaining \d+s$", log, re.MULTILINE)
     assert line is not None and "\n---\n" in log

@@ -212,6 +212,7 @@ def test_a_pattern_covers_what_the_same_regular_expression_covers(path: list[str
     assert scope("/".join(glob)).allows("/".join(path)) is expected
 
 
+@pytest.mark.feature("Z52")
 @pytest.mark.parametrize(
     ("clause", "key", "value", "same"),
     [

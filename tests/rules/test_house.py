@@ -96,6 +96,13 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
 
 
+@pytest.mark.feature("Z56")
+def test_the_works_that_the_single_file_protocol_comes_from_are_credited() -> None:
+    credited = (ROOT / "ACKNOWLEDGEMENTS.md").read_text()
+    works = ("karpathy/autoresearch", "vwxyzjn/cleanrl", "zjianyi/autoRL")
+    assert [work for work in works if f"github.com/{work})" not in credited] == []
+
+
 def test_the_repository_names_no_machine_and_no_registry() -> None:
     words = re.compile(r"/(?:work|farm|root|home/[a-z])/|/tmp/v/|pypi\.org|registry\.npmjs|deb\.debian")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False).stdout

@@ -7,6 +7,7 @@ The list of verbs is data, so that `--help` answers at once and imports nothing.
 import errno
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from overnight import __version__
@@ -105,6 +106,8 @@ def _run(words: list[str]) -> int:
     if words == ["--version"]:
         sys.stdout.write(f"overnight {__version__}\n")
         return 0
+    if not words:
+        _help_the_newcomer()
     if not words or words[0] in ("--json", "--dir"):
         return _call("status", words)
     if words[0] == "help":
@@ -114,6 +117,14 @@ def _run(words: list[str]) -> int:
         what = f"`{verb[:60]}` is not an option" if verb.startswith("-") else f"`{verb[:60]}` is not a verb"
         raise UserError("overnight", what, hint=did_you_mean(verb[:60], VERBS) or "`overnight --help` lists them")
     return _call(verb, words[1:])
+
+
+def _help_the_newcomer() -> None:
+    """Where there is no study yet, whoever types the bare name wants to know what it can do."""
+    from overnight.study.layout import find_root
+
+    if find_root(Path.cwd()) is None:
+        sys.stdout.write(f"{help_page()}\n")
 
 
 def _call(verb: str, words: list[str]) -> int:
