@@ -72,6 +72,8 @@ class Parameters(Neutral):
     """Whether advantages are normalised in each minibatch."""
     entropy_weight: float = 0.01
     """Weight of the entropy bonus."""
+    anneal_entropy: bool = False
+    """Whether the entropy bonus falls to zero over the budget."""
     value_weight: float = 0.5
     """Weight of the value loss."""
     max_grad_norm: float = 0.5
@@ -385,6 +387,7 @@ def train(training: Training) -> None:
         watch.environment += state.sampler.env_seconds
         left = 1 - share if p.anneal_learning_rate else 1.0
         dials["learning_rate"] = np.float32(p.learning_rate * left)
+        dials["entropy_weight"] = np.float32(p.entropy_weight * (1 - share if p.anneal_entropy else 1.0))
         dials["target_kl"] = np.float32(p.target_kl * left**2)  # divergence grows with the square of the step
         with watch.learning():
             shuffles = minibatches(state.for_updates, batch, parts, p.update_epochs)
