@@ -177,6 +177,24 @@ def test_in_a_budget_of_time_the_step_size_falls_with_the_time_that_is_spent(tra
     assert rates[-1] < 0.00025 / 2
 
 
+def test_the_entropy_bonus_falls_to_zero_over_the_budget_where_that_is_asked_for(
+    trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ppo, seen = module("ppo"), []
+    update = ppo.update
+
+    def watched(learner: Any, rollout: Any, shuffles: Any, dials: dict[str, Any], *more: Any) -> Any:
+        seen.append(float(dials["entropy_weight"]))
+        return update(learner, rollout, shuffles, dials, *more)
+
+    monkeypatch.setattr(ppo, "update", watched)
+    trained("still", "ppo", 512, entropy_weight=0.5)
+    assert seen == [0.5] * 4
+    seen.clear()
+    trained("falling", "ppo", 512, entropy_weight=0.5, anneal_entropy=True)
+    assert seen == [0.5, 0.375, 0.25, 0.125]
+
+
 @pytest.mark.parametrize(("trainer", "env"), [("sac", "CartPole-v1"), ("dqn", "Pendulum-v1")])
 def test_a_trainer_says_which_actions_it_cannot_learn(trained: Trained, trainer: str, env: str) -> None:
     with pytest.raises(Exception, match=f"{env}: {trainer} needs"):
