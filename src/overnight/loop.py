@@ -43,6 +43,8 @@ ASKED = "Somebody asked to finish."
 CALIBRATED = "The baseline is calibrated."
 MOST_REFUSED = 20
 """A proposer that is refused so often in a row has nothing to offer that may run."""
+_UNTIMED = 2.2
+"""Seconds that a run is taken to need before any has ended, so that the first ones begin."""
 
 
 @dataclass(slots=True)
@@ -310,8 +312,9 @@ def _progress(one: Night) -> str:
     bench = one.bench
     doing = _doing(bench)
     left = max(one.deadline - bench.study.machine.running(), 0.0)
-    runs_left = max(bench.contract.budget.max_runs - bench.study.state.paid_runs, 0)
-    left = min(left, (runs_left + len(bench.going)) * _run_seconds(bench) / bench.slots)
+    if (seconds := run_seconds(bench.study.state, bench.contract)) is not None:
+        runs_left = max(bench.contract.budget.max_runs - bench.study.state.paid_runs, 0)
+        left = min(left, (runs_left + len(bench.going)) * seconds / bench.slots)
     return f"{len(bench.study.state.runs)} runs, {doing}; at most {_told(left)} left"
 
 
@@ -333,7 +336,7 @@ def _told(seconds: float) -> str:
 
 
 def _run_seconds(bench: Bench) -> float:
-    return run_seconds(bench.study.state, bench.contract) or 2.2
+    return run_seconds(bench.study.state, bench.contract) or _UNTIMED
 
 
 # Verdicts
