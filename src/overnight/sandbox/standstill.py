@@ -30,13 +30,15 @@ class Standstill:
     def look(self) -> float:
         """How long this thread stood still since the last look; 0 where it did not."""
         now = _elapsed()
-        away, self._last = now - self._last, now
+        away = now - self._last
         if away <= self._least and now - self._asked < _ASK_SECONDS:
+            self._last = now
             return 0.0  # the usual case, and a cheap one
         before, self._used, self._asked = self._used, _used(), now
         idle = away - (self._used - before)
         gap = idle if idle > self._least else 0.0
         self.total += gap
+        self._last = now  # only now: other threads take a look for done by its age
         return gap
 
     def running(self) -> float:
