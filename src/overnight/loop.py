@@ -349,6 +349,7 @@ def _judge(bench: Bench) -> bool:
 
 
 def _decide(bench: Bench, decision: Decision | None) -> bool:
+    """Write a verdict down and say it; False where there is none."""
     if decision is None:
         return False
     bench.study.append(Actor.JUDGE, decision)

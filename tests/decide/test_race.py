@@ -4,6 +4,7 @@ from time import process_time
 
 import pytest
 
+from overnight.decide.belief import Level
 from overnight.decide.plan import StudyPlan, plan_study
 from overnight.decide.race import Attempted, Entered, Event, Race, Ran, Want, race
 from overnight.decide.screened import RaceRule
@@ -98,6 +99,12 @@ def test_a_simplification_inside_the_noise_may_join() -> None:
     found.tell(Entered("c-0002", simpler=True))
     told(found, 210.0, 213.0, 211.0, 212.0, 210.0, 214.0)
     assert [(one.verdict, one.simpler) for one in found.verdicts] == [(Verdict.KEEP, True)]
+    plain = started()
+    plain.tell(Entered("c-0002"))
+    while plain.racing is not None:
+        for want in plain.wants():
+            plain.tell(Ran(want.candidate, want.number, 211.0))
+    assert plain.verdicts[0].verdict is Verdict.REJECT, "the same inside the noise, without being simpler, is not kept"
 
 
 def test_lower_is_better_is_told_in_the_metrics_own_direction() -> None:
@@ -243,3 +250,17 @@ def test_a_racing_candidate_is_in_the_way_only_where_a_tip_is_worth_the_runs_tha
         first.tell(Ran("0", number, float(number % 2)))
     first.tell(Entered("1"))
     assert not plan.is_in_the_way(first, (), 1, 1), "there is no tip to certify, so the race goes on to the last run"
+
+
+def test_one_lucky_seed_is_pulled_in_and_an_arm_that_moved_as_a_whole_is_not() -> None:
+    noise = started().noise
+    assert noise.highest < 100
+    assert noise.shifted([211.0, 1000.0], 211.0) == [0.0, noise.highest]
+    assert noise.shifted([1011.0, 1012.0], 211.0) == [800.0, 801.0]
+    assert noise.shifted([1011.0, None], 211.0)[1] == noise.lowest, "a lost seed is as low as ever"
+
+
+def test_a_gain_that_the_prior_could_not_foresee_is_hardly_drawn_towards_it() -> None:
+    level, prior = Level(0.0, 0.25), (-0.5, 0.5)
+    assert level.shrunk(1.0, 2, 1.0, prior).mean < 0.5
+    assert level.shrunk(100.0, 2, 1.0, prior).mean > 99

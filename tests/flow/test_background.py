@@ -70,7 +70,7 @@ class Tmux:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.feature("H75", "H77")
+@pytest.mark.feature("H77")
 def test_two_starts_make_one_night_that_can_be_watched_and_that_stop_ends_without_a_trace(scene: Scene) -> None:
     assert "No night is running" in overnight("live", cwd=scene.project).stderr
     pid = detach(scene)

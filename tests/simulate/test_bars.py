@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from random import Random
 
 import pytest
 
@@ -14,7 +15,7 @@ from overnight.decide.plan import plan_study
 from overnight.decide.spending import LookPlan
 from overnight.simulate.cells import ENDLESS, Cell, Setting, play
 from overnight.simulate.families import FAMILIES
-from overnight.simulate.lab import Idea, Lab
+from overnight.simulate.lab import Arm, Idea, Lab
 from overnight.simulate.rules import Greedy, Played, RaceCertify, Rule, _Study
 
 SOAK = os.environ.get("OVERNIGHT_SOAK") == "1"
@@ -108,3 +109,29 @@ def test_three_nights_of_16_decide_as_one_of_48() -> None:
 def test_the_same_seed_gives_the_same_studies() -> None:
     setting = Setting(ideas=60, runs=60)
     assert play(RaceCertify(), setting, ALL, 2).studies == play(RaceCertify(), setting, ALL, 2).studies
+
+
+class Walking(Lab):
+    """A baseline that scatters from falling to walking, a first idea that walks always, and others that seldom help."""
+
+    def child(self, number: int, parent: Arm, idea: Idea) -> Arm:
+        up = idea.effect if number > 1 else 258.0
+        return Arm(number, 1.0, 7.0 if number == 1 else 12.0, parent.mean + up, parent)
+
+    def root(self) -> Arm:
+        return Arm(0, 0.0, 130.0, 55.0)
+
+    def run(self, arm: Arm, phase: int, number: int) -> float:
+        self.budget -= 1
+        return arm.mean + arm.volatility * Random(f"{self.key} {arm.number} {phase} {number}").gauss(0, 1)
+
+
+@pytest.mark.parametrize(("runs", "bar"), [(22, 80), (28, 90), (36, 90)])
+def test_a_large_gain_over_a_baseline_that_scatters_is_certified_in_most_small_nights(runs: int, bar: int) -> None:
+    certified = 0
+    for key in range(100):
+        study = _Study(Walking(ALL[0], key, 0.0, runs), plan_study(runs))
+        draw = Random(key)
+        study.search([Idea(draw.choice((-250.0, -60.0, -20.0, -8.0, 4.0))) for _ in range(runs)], 0.0)
+        certified += study.race.incumbent.candidate != "0"
+    assert certified >= bar
