@@ -20,7 +20,8 @@ from overnight.records.schema import field_sentences
 
 jax = pytest.importorskip("jax")
 
-from overnight.rl.networks import JAX, NUMPY, mlp  # noqa: E402 - they import JAX
+from overnight.rl.envs import batched  # noqa: E402 - they import JAX
+from overnight.rl.networks import JAX, NUMPY, mlp  # noqa: E402
 from overnight.rl.settings import prepare_device  # noqa: E402
 from overnight.rl.stopwatch import Stopwatch  # noqa: E402
 
@@ -49,6 +50,21 @@ class Pick(gymnasium.Env[Any, Any]):
         return self.shown.astype(np.float32), reward, False, False, {}
 
 
+class Waning(Pick):
+    """Gives less in each environment that is made than in the one before."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Waning.made += 1
+        self.gives = 1 / Waning.made
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, _, terminated, truncated, more = super().step(action)
+        return observation, self.gives, terminated, truncated, more
+
+
+gymnasium.register("overnight-tests/Waning-v0", lambda **_: Waning(), max_episode_steps=20)
 gymnasium.register("overnight-tests/Pick-v0", lambda **_: Pick(), max_episode_steps=20)
 
 
@@ -63,8 +79,10 @@ def module(trainer: str) -> Any:
     return importlib.import_module(f"overnight.rl.trainers.{trainer}")
 
 
-def order(trainer: str, amount: float, *, unit: str = "env_steps", env: str = "", **params: Any) -> Order:
-    which = Env("gymnasium", env or ENV[trainer], {}, None, clip_actions=True)
+def order(
+    trainer: str, amount: float, *, unit: str = "env_steps", env: str = "", limit: int | None = None, **params: Any
+) -> Order:
+    which = Env("gymnasium", env or ENV[trainer], {}, limit, clip_actions=True)
     return Order("r-0001", which, 2**63 + 5, Budget(unit, amount), SMALL.get(trainer, {}) | params, 1, "cpu", None)
 
 
@@ -80,6 +98,7 @@ def trained(tmp_path: Path) -> Trained:
         out.mkdir()
         if begin is not None:
             shutil.copytree(begin / "checkpoint", out / "checkpoint")
+            shutil.copytree(begin / "policy", out / "policy")
             shutil.copy(begin / "metrics.jsonl", out)
         module(trainer).train(Training(order(trainer, amount, **more), out))
         return out
@@ -167,6 +186,63 @@ def test_checkpoints_change_nothing_before_the_first_of_them(trained: Trained) -
     half = len(differ) // 2
     assert not any(differ[:half])
     assert all(differ[half:])
+
+
+def rehearsed(out: Path) -> list[float | None]:
+    return [line["rehearsal_return"] for line in lines(out) if "rehearsal_return" in line]
+
+
+def again(out: Path, which: Order, episodes: int) -> float:
+    """The mean return of the policy that was kept, in the environments in which policies rehearse."""
+    source = np.random.SeedSequence(which.train_seed, spawn_key=(4,))
+    seeds = [int(seed >> 1) for seed in source.generate_state(episodes)]
+    envs, act = batched.make(which.env, seeds, threads=1), architectures.load(out / "policy")
+    observations, totals, playing = envs.reset(), np.zeros(episodes), np.ones(episodes, bool)
+    while playing.any():
+        observations, rewards, _, _ = envs.step(act(observations, np.zeros(episodes, bool)))
+        totals += rewards * playing
+        playing &= ~envs.resetting
+    return float(totals.mean())
+
+
+SHORT: dict[str, dict[str, Any]] = {
+    "ppo": {"env": "overnight-tests/Pick-v0"},
+    "sac": {"limit": 20},
+    "dqn": {"limit": 30},
+}
+
+
+@pytest.mark.parametrize("trainer", SINGLE)
+def test_the_best_of_the_rehearsed_policies_is_kept_and_its_rehearsals_are_paid_for(
+    trained: Trained, trainer: str
+) -> None:
+    amount, more = 4096, {**SHORT[trainer], "learning_rate": 0.003}
+    out = trained("rehearsed", trainer, amount, rehearsal_episodes=4, **more)
+    found = [one for one in rehearsed(out) if one is not None]
+    assert len(found) > 3 and len(set(found)) > 1
+    assert again(out, order(trainer, amount, **more), 4) == pytest.approx(max(found), abs=1e-3)
+    paid = [line["rehearsal_steps"] for line in lines(out) if "rehearsal_steps" in line]
+    assert lines(out)[-1]["env_steps"] <= amount and amount / 100 < sum(paid) < amount / 6
+
+
+def test_a_rehearsal_that_takes_too_much_of_the_budget_is_given_up_and_the_last_policy_is_kept(
+    trained: Trained,
+) -> None:
+    long, plain = trained("long", "sac", 1024, rehearsal_episodes=4), trained("plain", "sac", 1024)
+    assert rehearsed(long) == [None]
+    assert [line["env_steps"] for line in lines(long)] != [line["env_steps"] for line in lines(plain)]
+    assert weights(long) != weights(plain), "the steps of the rehearsal were not trained with"
+
+
+def test_a_policy_that_does_worse_than_an_earlier_one_is_not_kept_also_after_a_kill(trained: Trained) -> None:
+    more = {"env": "overnight-tests/Waning-v0", "checkpoints": 2, "rehearsal_episodes": 4}
+    whole = trained("whole", "ppo", 4096, **more)
+    found = [one for one in rehearsed(whole) if one is not None]
+    assert len(found) > 4 and found == sorted(found, reverse=True)
+    assert json.loads((whole / "checkpoint" / "facts.json").read_text())["best"] == found[0]
+    gone_on = trained("gone on", "ppo", 4096, begin=whole, **more)
+    assert len(rehearsed(gone_on)) == len(rehearsed(whole))
+    assert weights(gone_on) == weights(whole) != weights(trained("last", "ppo", 4096, env=more["env"]))
 
 
 @pytest.mark.parametrize("unit", ["wall_seconds", "cpu_seconds"])

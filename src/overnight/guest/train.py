@@ -176,21 +176,22 @@ class Training:
         """Whether to stop now: the budget is used up, or SIGTERM has come."""
         return self.stopping or self.share(env_steps) >= 1.0
 
-    def has_room(self, env_steps: int, lap_steps: int) -> bool:
+    def has_room(self, env_steps: int, lap_steps: int, *, aside: float = 0.0) -> bool:
         """Whether one more lap fits into the budget; ask once before each lap.
 
         A budget of steps is exact: `lap_steps` more must not exceed it. In a budget of
         time, the next lap is taken to be as long as the last one was; only the first lap says
-        nothing about the second, because programs are compiled in it.
+        nothing about the second, because programs are compiled in it. `aside` is a share of the
+        budget that must be left after the lap.
         """
         if self.spent(env_steps):
             return False
         if self.order.budget.unit == "env_steps":
-            return env_steps + lap_steps <= self.order.budget.amount
+            return env_steps + lap_steps <= self.order.budget.amount * (1.0 - aside)
         now = self.share(env_steps)
         lap = now - self._asked[-1] if len(self._asked) > 1 else 0.0
         self._asked = [*self._asked[-1:], now]
-        return now + lap <= 1.0
+        return now + lap <= 1.0 - aside
 
     def report(self, env_steps: int, **numbers: float) -> None:
         """Append one line to `metrics.jsonl`; a number that is not finite becomes null."""

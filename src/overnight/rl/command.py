@@ -31,6 +31,11 @@ class Spoken(Training):
         """Write the metrics, and tell the most telling of them."""
         super().report(env_steps, **numbers)
         now = self.wall_seconds()
+        if "rehearsal_return" in numbers:
+            sys.stderr.write(
+                f"{self.share(env_steps):4.0%}  {now:6.0f} s  rehearsed  return {numbers['rehearsal_return']:9.1f}\n"
+            )
+            return
         if now - self._last_told < _TOLD_SECONDS and self.share(env_steps) < 1:
             return
         self._last_told = now

@@ -9,32 +9,59 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from overnight.guest.steps import is_metered
 from overnight.guest.train import Order, Training
 from overnight.rl.envs import batched
 from overnight.rl.files import Checkpoint, read_checkpoint, write_checkpoint
 from overnight.rl.settings import prepare_device
 
 Array = NDArray[Any]
-_COUNTERS = ("steps", "saved", "leg")
+_COUNTERS = ("steps", "saved", "leg", "best", "rehearsal_share", "rehearsal_episodes")
+_EVERY = 0.1
+"""The share of the budget after which the policy is saved."""
+_LONGEST_REHEARSAL = 0.05
+"""The share of the budget at which a rehearsal is given up."""
 _SPENT = ("wall_seconds", "cpu_seconds")
+
+
+class Settings(Protocol):
+    """What every built-in trainer declares."""
+
+    @property
+    def num_envs(self) -> int:
+        """Environments that are stepped side by side."""
+
+    @property
+    def checkpoints(self) -> int:
+        """Parts of the budget after which the whole training is saved; 0 saves none."""
+
+    @property
+    def rehearsal_episodes(self) -> int:
+        """Greedy episodes that a policy rehearses before it replaces the one that is kept; 0 keeps the last."""
 
 
 class Course(ABC):
     """One training on its way; a trainer's own state is a subclass."""
 
-    def __init__(self, order: Order, *, num_envs: int, checkpoints: int) -> None:
-        self.order, self._num_envs, self._checkpoints = order, num_envs, checkpoints
+    def __init__(self, order: Order, p: Settings) -> None:
+        self.order, self._num_envs, self._checkpoints = order, p.num_envs, p.checkpoints
         self.steps = 0
         """Environment steps so far."""
         self.saved = 0.0
         """The spent share of the budget when the policy was last saved."""
         self.leg = 0
         """How many checkpoints there were."""
+        self.best: float | None = None
+        """The mean return of the policy that is kept, where policies rehearse."""
+        self.rehearsal_share = 0.0
+        """The share of the budget that the last rehearsal took."""
+        self.rehearsal_episodes = p.rehearsal_episodes
+        """Episodes of the next rehearsal; 0 where there is none, or none any more."""
         self.stepped_by: dict[str, str] = {}
         """What steps the environments, and why."""
         seeds = np.random.SeedSequence(order.train_seed).spawn(4)[1:]
@@ -56,13 +83,21 @@ class Course(ABC):
     def save(self, folder: Path) -> None:
         """Write the policy into an empty folder, as a registered architecture: no code of ours is needed to run it."""
 
+    @abstractmethod
+    def greedy(self, observations: Array) -> Array:
+        """What the policy does when it tries nothing out."""
+
     def new_envs(self) -> batched.Batch:
         """The environments of this leg."""
-        source = np.random.SeedSequence(self.order.train_seed, spawn_key=(0, self.leg) if self.leg else (0,))
-        seeds = [int(seed >> 1) for seed in source.generate_state(self._num_envs)]
-        made = batched.make(self.order.env, seeds, threads=self.order.cores)
+        made = self._made((0, self.leg) if self.leg else (0,), self._num_envs)
         self.stepped_by = {"backend": made.backend, "why": made.why}
         return made
+
+    def _made(self, key: tuple[int, ...], count: int) -> batched.Batch:
+        """So many environments, with seeds that only this key gives."""
+        source = np.random.SeedSequence(self.order.train_seed, spawn_key=key)
+        seeds = [int(seed >> 1) for seed in source.generate_state(count)]
+        return batched.make(self.order.env, seeds, threads=self.order.cores)
 
     def begin(self, training: Training) -> None:
         """Start the budget's clock, and go on from the last checkpoint if there is one."""
@@ -71,22 +106,65 @@ class Course(ABC):
         if folder is None:
             return
         facts, arrays = read_checkpoint(folder)
-        self.steps, self.saved, self.leg = (facts[name] for name in _COUNTERS)
+        for name in _COUNTERS:
+            setattr(self, name, facts[name])
         self.for_actions.bit_generator.state, self.for_updates.bit_generator.state = facts["random"]
         self.take(arrays)
         self.enter(self.new_envs())
         training.resume(self.steps, **{name: facts[name] for name in _SPENT})
 
+    def has_room(self, training: Training, lap_steps: int) -> bool:
+        """Whether one more lap fits into the budget, with what the last rehearsal needs set aside."""
+        return training.has_room(self.steps, lap_steps, aside=1.2 * self.rehearsal_share)
+
     def keep(self, training: Training) -> None:
-        """Save the policy where another tenth of the budget is spent, and everything where a leg is over."""
+        """Save the policy where another tenth of the budget is spent, and everything where a leg is over.
+
+        Rehearsals take an eleventh of the budget at most: the dearer one was, the later comes the next.
+        """
         share = training.share(self.steps)
-        if share >= self.saved + 0.1:
-            self.saved = share
-            training.save_policy(self.save)
+        if share >= self.saved + max(_EVERY, 10 * self.rehearsal_share):
+            self.offer(training)
+            self.saved = share = training.share(self.steps)
         if share < 1 and int(share * self._checkpoints) > self.leg:
             self.leg = int(share * self._checkpoints)
             training.save_checkpoint(lambda folder: write_checkpoint(folder, self._checkpoint(training)))
             self.enter(self.new_envs())
+
+    def offer(self, training: Training) -> None:
+        """Save the policy, unless it rehearses and does worse than the one that is kept."""
+        found = self._rehearsed(training) if self.rehearsal_episodes else None
+        if found is None and self.best is not None:
+            return
+        if found is None or self.best is None or found >= self.best:
+            self.best = found
+            training.save_policy(self.save)
+
+    def _rehearsed(self, training: Training) -> float | None:
+        """The mean return of one greedy episode in each of some environments, the same in every rehearsal.
+
+        It is paid for out of the budget. One that takes a twentieth of it is given up: from then on there are
+        no others, and the last policy is kept.
+        """
+        envs, before, first = self._made((4,), self.rehearsal_episodes), training.share(self.steps), self.steps
+        observations, totals, playing = envs.reset(), np.zeros(envs.num_envs), np.ones(envs.num_envs, bool)
+        while playing.any() and not training.spent(self.steps + envs.num_envs - 1):
+            if training.share(self.steps) - before > _LONGEST_REHEARSAL:
+                self.rehearsal_episodes, self.best = 0, None
+                break
+            observations, rewards, _, _ = envs.step(self.greedy(observations))
+            self.steps += envs.num_envs
+            totals += rewards * playing
+            playing &= ~envs.resetting
+        envs.close()
+        if is_metered():
+            self.enter(self.new_envs())  # the broker has let the old ones go
+        self.rehearsal_share = training.share(self.steps) - before if self.rehearsal_episodes else 0.0
+        found = None if playing.any() else float(totals.mean())
+        training.report(
+            self.steps, rehearsal_return=np.nan if found is None else found, rehearsal_steps=self.steps - first
+        )
+        return found
 
     def _checkpoint(self, training: Training) -> Checkpoint:
         facts: dict[str, Any] = {name: getattr(self, name) for name in _COUNTERS}

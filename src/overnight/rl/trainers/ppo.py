@@ -90,6 +90,8 @@ class Parameters(Neutral):
     """Size to which divided rewards are cut, so that one rare blow does not drown what is earned step by step."""
     initial_log_std: float = 0.0
     """Logarithm of the first spread of continuous actions."""
+    rehearsal_episodes: int = 0
+    """Greedy episodes that the policy rehearses after each tenth of the budget, to keep the best; 0 keeps the last."""
     checkpoints: int = 0
     """Parts of the budget after which the whole training is saved, to go on from after a kill; 0 saves none."""
 
@@ -337,7 +339,7 @@ class State(Course):
     """Everything that changes while it trains."""
 
     def __init__(self, order: Order, p: Parameters) -> None:
-        super().__init__(order, num_envs=p.num_envs, checkpoints=p.checkpoints)
+        super().__init__(order, p)
         self.p, envs = p, self.new_envs()
         lists = envs.choices if len(envs.choices) > 1 else ()
         self.sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete, lists)
@@ -356,6 +358,12 @@ class State(Course):
         self.sampler.seen.unpack(arrays["seen"])
         self.sampler.returns.unpack(arrays["returns"])
 
+    def greedy(self, observations: Array) -> Array:
+        """The means, or the likeliest choices."""
+        actor = unpack(np.asarray(self.learner.weights), self.sizes).actor
+        out = mlp(actor, self.sampler.normaliser()(observations), NUMPY[self.p.activation])
+        return drawer(self.sampler.envs.choices, 0.0)(out, 0.0)
+
     def enter(self, envs: batched.Batch) -> None:
         """Leave the environments for these."""
         self.sampler.envs.close()
@@ -370,7 +378,7 @@ class State(Course):
 
 
 def train(training: Training) -> None:
-    """Train until the budget is spent, and save after every tenth of it and at the end."""
+    """Train until the budget is spent; the policy is offered after every tenth of it and at the end."""
     p = parameters(training.order.params)
     state = State(training.order, p)
     sys.stderr.write(f"{state.sampler.envs.why}\n")
@@ -378,7 +386,7 @@ def train(training: Training) -> None:
     batch, parts = p.num_envs * p.rollout_steps, min(p.num_minibatches, p.num_envs * p.rollout_steps)
     state.begin(training)  # imports are done; what compiles from here on is part of the budget
     weights, watch = np.asarray(state.learner.weights), stopwatch.Stopwatch(training.order.cores)
-    while training.has_room(state.steps, batch):
+    while state.has_room(training, batch):
         share = training.share(state.steps)
         rollout = state.sampler.play(unpack(weights, state.sizes), partial(training.spent, state.steps))
         if rollout is None:
@@ -401,7 +409,7 @@ def train(training: Training) -> None:
         state.keep(training)
     if state.steps == 0:
         sys.stderr.write(f"The budget ended before the first rollout of {batch:,} steps: the policy is untrained.\n")
-    training.save_policy(state.save)
+    state.offer(training)
     state.sampler.envs.close()
 
 

@@ -77,6 +77,8 @@ class Parameters(Neutral):
     """Whether observations are shifted and scaled by their running mean and spread."""
     reward_scale: float = 1.0
     """What rewards are multiplied with before they are learnt from."""
+    rehearsal_episodes: int = 0
+    """Greedy episodes that the policy rehearses after each tenth of the budget, to keep the best; 0 keeps the last."""
     checkpoints: int = 0
     """Parts of the budget after which the whole training is saved, to go on from after a kill; 0 saves none."""
 
@@ -218,7 +220,7 @@ class State(Course):
     """Everything that changes while it trains."""
 
     def __init__(self, order: Order, p: Parameters) -> None:
-        super().__init__(order, num_envs=p.num_envs, checkpoints=p.checkpoints)
+        super().__init__(order, p)
         self.p, envs = p, self.new_envs()
         self.reported, self.rate, self.metrics = 0, np.float32(np.nan), np.full(5, np.nan)
         if envs.discrete or not all(np.isfinite(end).all() for end in envs.bounds()):
@@ -239,6 +241,11 @@ class State(Course):
             noise = self.for_actions.standard_normal(shape, np.float32)
             actions = np.tanh(mean + np.exp(np.clip(log_std, *LOG_STD)) * noise)
         return actions, actions * self.scale + self.shift
+
+    def greedy(self, observations: Array) -> Array:
+        """The means, within their bounds."""
+        out = mlp(self.actor, self.player.normaliser()(observations), NUMPY[self.p.activation])
+        return np.tanh(out[:, : len(self.scale)]) * self.scale + self.shift
 
     @property
     def learner(self) -> Learner:
@@ -284,7 +291,7 @@ class State(Course):
 
 
 def train(training: Training) -> None:
-    """Train until the budget is spent, and save after every tenth of it and at the end."""
+    """Train until the budget is spent; the policy is offered after every tenth of it and at the end."""
     order, p = training.order, parameters(training.order.params)
     state = State(order, p)
     sys.stderr.write(f"{state.player.envs.why}\n")
@@ -292,7 +299,7 @@ def train(training: Training) -> None:
     lap, rounds = p.num_envs * p.lap_steps, rounds_of(p.updates_per_step * p.num_envs * p.lap_steps)
     state.begin(training)  # imports are done; what compiles from here on is part of the budget
     watch = stopwatch.Stopwatch(order.cores)
-    while training.has_room(state.steps, lap):
+    while state.has_room(training, lap):
         share = training.share(state.steps)
         if not state.player.play(p.lap_steps, state.act, partial(training.spent, state.steps)):
             break  # SIGTERM, or the end of the time
@@ -312,7 +319,7 @@ def train(training: Training) -> None:
         report(training, state, watch)
     if state.steps < p.random_steps:
         sys.stderr.write(f"The budget ended within the {p.random_steps:,} random steps: the policy is untrained.\n")
-    training.save_policy(state.save)
+    state.offer(training)
     state.player.envs.close()
 
 
