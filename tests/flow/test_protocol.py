@@ -1,0 +1,178 @@
+"""The protocol of a repository with one file to change, step by step, with a trainer that takes a second."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from overnight.background import left
+from overnight.report.exports import check_results_tsv
+from overnight.sandbox.processes import with_variable
+from scenes import Scene, Seen, at_terminal, clean_env, git, overnight, scene_in
+
+QUICK = '''"""A trainer that knows the answer already."""
+import subprocess
+import time
+
+import numpy as np
+
+from evaluate import Experiment
+
+LOOK = 0.0
+
+
+class Agent:
+    def __init__(self, arrays):
+        self.look = arrays["look"]
+
+    def arrays(self):
+        return {"look": self.look}
+
+    def get_action(self, observations):
+        return ((observations[:, 2] + observations[:, 3]) * self.look > 0).astype(int)
+
+
+if __name__ == "__main__":
+    run = Experiment()
+    run.ready()
+    run.finish(Agent({"look": np.float32(LOOK)}), 1, 1)
+'''
+SLEEP = """    subprocess.Popen(["sleep", "600"])
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
+    time.sleep(600)
+    run.finish("""
+SECONDS = 10
+
+
+def new(folder: Path, tag: str, *, env: str = "CartPole-v1") -> None:
+    """Make the repository, or another study of it."""
+    words = ("new", "single-file", ".", "--env", env, "--seconds", str(SECONDS), "--hours", "1", "--policy", "greedy")
+    done = overnight(*words, "--tag", tag, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    scene_in(folder).edit("screen_episodes: 100", "screen_episodes: 10")
+
+
+@pytest.fixture(scope="module")
+def _pole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("protocol") / "pole"
+    folder.mkdir()
+    new(folder, "slow")
+    git(folder, "checkout", "--quiet", "main")
+    (folder / "train.py").write_text(QUICK)
+    git(folder, "commit", "--quiet", "--all", "--message=Train quickly")
+    new(folder, "mar5")
+    return folder
+
+
+@pytest.fixture
+def pole(_pole: Path, tmp_path: Path) -> Scene:
+    """A repository with a quick `train.py` and a study of it that nobody has approved; a copy of its own."""
+    subprocess.run(["cp", "-a", str(_pole), str(tmp_path / "pole")], check=True)
+    return scene_in(tmp_path / "pole")
+
+
+def propose(pole: Scene, old: str, new: str) -> None:
+    """Hand in an edited `train.py`, which the gate lets in."""
+    copy = pole.copy()
+    text = (copy / "train.py").read_text()
+    assert old in text
+    (copy / "train.py").chmod(0o644)
+    (copy / "train.py").write_text(text.replace(old, new))
+    assert pole.propose(copy, kind="code") == ()
+
+
+def rows(pole: Scene, name: str = "results.tsv") -> list[list[str]]:
+    """A table of results in the repository, without its header."""
+    text = (pole.project / name).read_text()
+    check_results_tsv(text)
+    return [line.split("\t") for line in text.splitlines()[1:]]
+
+
+class Sat(NamedTuple):
+    """A night that somebody confirmed and started at a terminal, with an idea of theirs in it."""
+
+    scene: Scene
+    asked: list[str]
+    """The words that were asked for at the terminal, in both commands."""
+    confirmed: Seen
+    started: Seen
+
+
+@pytest.fixture(scope="module")
+def night(_pole: Path, tmp_path_factory: pytest.TempPathFactory) -> Sat:
+    """One such night, for the tests that only look at it."""
+    folder, asked = tmp_path_factory.mktemp("night") / "pole", list[str]()
+    subprocess.run(["cp", "-a", str(_pole), str(folder)], check=True)
+    scene = scene_in(folder)
+
+    def types(word: str) -> str:
+        asked.append(word)
+        return f"{word}\n"
+
+    confirmed = at_terminal("approve", cwd=folder, types=types)
+    propose(scene, "LOOK = 0.0", "LOOK = 1.0")
+    return Sat(scene, asked, confirmed, at_terminal("start", ".", cwd=folder, types=types))
+
+
+@pytest.mark.feature("Z15")
+def test_after_the_one_confirmation_a_whole_night_asks_nothing(night: Sat) -> None:
+    assert night.confirmed.code == 0 and len(night.asked) == 1, "setup is confirmed once"
+    assert night.started.code == 0, night.started.stderr
+    assert night.started.terminal == "", "no question was shown"
+    assert [row[2] for row in rows(night.scene)] == ["keep", "keep"], "and the experiments went on to their end"
+
+
+@pytest.mark.feature("Z17")
+def test_a_start_stops_and_reports_when_the_tree_is_dirty(pole: Scene) -> None:
+    pole.approve()
+    (pole.project / "train.py").write_text(QUICK.replace("LOOK = 0.0", "LOOK = 1.0"))
+    for words in (("start", "."), ("start", ".", "--detach")):
+        done = overnight(*words, cwd=pole.project)
+        assert done.returncode == 3 and "train.py differs from the last commit" in done.stderr, done.stderr
+    assert not pole.state().runs and pole.state().entered is None, "the loop never began"
+    assert [one["rule"] for one in pole.entries("refused")[-1]["reasons"]] == ["repository"]
+    git(pole.project, "checkout", "--quiet", "train.py")
+    (pole.project / "program.md").write_text("Look at the angle.\n")
+    (pole.project / "notes.txt").write_text("Mine.\n")
+    done = overnight("start", ".", cwd=pole.project)
+    assert done.returncode == 0, "the direction may be edited at any time, and what git does not know is nobody's edit"
+    assert pole.state().entered is not None
+
+
+@pytest.mark.feature("Z27")
+def test_a_run_that_sleeps_past_its_hard_limit_is_gone_with_its_group_and_has_a_row(
+    pole: Scene, tmp_path: Path
+) -> None:
+    assert overnight("new", "single-file", "usual", cwd=tmp_path).returncode == 0
+    assert scene_in(tmp_path / "usual").contract().budget.run_wall_seconds == 20 * 60, "the limit of the protocol"
+    pole.edit("run_wall_seconds: 130", f"run_wall_seconds: {SECONDS}")
+    pole.approve()
+    propose(pole, "    run.finish(", SLEEP)
+    engine = subprocess.Popen(
+        [sys.executable, "-m", "overnight.cli.main", "start", "."],
+        cwd=pole.project,
+        env=clean_env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    mark = f"OVERNIGHT_RUN={pole.at.runs / 'r-0002' / 'run.json'}"
+    until = time.monotonic() + 30
+    while len(asleep := with_variable(mark)) < 3:
+        assert time.monotonic() < until, "the sleeper did not begin"
+        time.sleep(0.1)
+    groups = {os.getpgid(pid) for pid in asleep}
+    assert engine.wait(timeout=40) == 0
+    run = pole.state().runs["r-0002"]
+    assert run.outcome is not None and f"hard limit of {SECONDS} s" in pole.state().candidates[run.candidate].failure
+    for group in groups:
+        with pytest.raises(ProcessLookupError):
+            os.killpg(group, 0)
+    assert with_variable(mark) == [] and left(pole.at) == []
+    assert [row[1:3] for row in rows(pole)][1:] == [["0.000000", "crash"]]
+    assert pole.state().stack == [], "the tip is where it was"
