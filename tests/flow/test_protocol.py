@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,6 +125,16 @@ def test_after_the_one_confirmation_a_whole_night_asks_nothing(night: Sat) -> No
     assert night.started.code == 0, night.started.stderr
     assert night.started.terminal == "", "no question was shown"
     assert [row[2] for row in rows(night.scene)] == ["keep", "keep"], "and the experiments went on to their end"
+
+
+@pytest.mark.feature("Z13")
+def test_when_the_loop_starts_the_ledger_names_the_three_files_that_were_read(night: Sat) -> None:
+    said = [one["says"] for one in night.scene.entries("noted")]
+    notes = [one for one in said if one.startswith("Read before the first run")]
+    assert len(notes) == 1
+    for name in ("README.md", "evaluate.py", "train.py"):
+        held = sha256((night.scene.project / name).read_bytes()).hexdigest()
+        assert f"{name} ({held[:12]})" in notes[0], "what was read is what the repository has"
 
 
 @pytest.mark.feature("Z17")

@@ -5,6 +5,7 @@ folder that holds anything else is left alone.
 """
 
 import re
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +27,7 @@ _FILES = {
     ".gitignore": "gitignore.txt",
 }
 READ_FIRST = ("README.md", "evaluate.py", "train.py")
-"""What whoever begins reads before anything else; named in the study's first note."""
+"""What whoever begins reads before anything else; named in a note of the ledger when the loop starts."""
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Overnight",
     "GIT_AUTHOR_EMAIL": "overnight@localhost",
@@ -69,6 +70,13 @@ def build(machine: Machine, folder: Path, wish: Wish) -> tuple[str, ...]:
 def is_scaffold(folder: Path) -> bool:
     """Whether a folder holds a repository of this shape."""
     return all((folder / name).exists() for name in ("evaluate.py", "train.py", "program.md", ".git"))
+
+
+def read_first(store: Store, tree: str) -> str:
+    """Read the files that are read before anything else, and say which they were and what they held."""
+    told = {name: store.file(tree, name) for name in READ_FIRST}
+    read = ", ".join(f"{name} ({sha256(data).hexdigest()[:12]})" for name, data in told.items() if data is not None)
+    return f"Read before the first run: {read}; in brackets is how the SHA-256 of each begins."
 
 
 def settings_of(folder: Path) -> tuple[str, int]:
