@@ -154,6 +154,32 @@ def test_a_start_stops_and_reports_when_the_tree_is_dirty(pole: Scene) -> None:
     assert pole.state().entered is not None
 
 
+@pytest.mark.feature("Z5")
+def test_another_environment_in_the_harness_runs_the_baseline_anew_and_has_a_table_of_its_own(
+    night: Sat, tmp_path: Path
+) -> None:
+    subprocess.run(["cp", "-a", str(night.scene.project), str(tmp_path / "pole")], check=True)
+    pole = scene_in(tmp_path / "pole")
+    before = (pole.project / "results.tsv").read_bytes()
+    assert len(rows(pole)) == 2
+    git(pole.project, "checkout", "--quiet", "main")
+    harness = pole.project / "evaluate.py"
+    harness.chmod(0o644)
+    harness.write_text(harness.read_text().replace('ENV_ID = "CartPole-v1"', 'ENV_ID = "Acrobot-v1"'))
+    git(pole.project, "commit", "--quiet", "--all", "--message=Swing up")
+    new(pole.project, "swing", env="Acrobot-v1")
+    other = scene_in(pole.project)
+    other.approve()
+    propose(other, "LOOK = 0.0", "LOOK = 1.0")
+    assert overnight("start", ".", cwd=pole.project).returncode == 0
+    first = other.state().runs["r-0001"]
+    assert first.candidate == other.state().baseline and first.score is not None and first.score < 0, "on Acrobot"
+    assert (pole.project / "results.tsv").read_bytes() == before, "the first environment's rows are as they were"
+    table = rows(other, "results_Acrobot-v1.tsv")
+    assert table[0][0] == other.state().candidates[first.candidate].commit[:7] and "baseline" in table[0][3]
+    assert len(table) == 2 and git(pole.project, "status", "--porcelain") == ""
+
+
 @pytest.mark.feature("Z27")
 def test_a_run_that_sleeps_past_its_hard_limit_is_gone_with_its_group_and_has_a_row(
     pole: Scene, tmp_path: Path
