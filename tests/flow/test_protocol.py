@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from asking import Turn, with_agent
 from overnight.background import left
 from overnight.report.exports import check_results_tsv
 from overnight.sandbox.processes import with_variable
@@ -45,6 +46,10 @@ if __name__ == "__main__":
 SLEEP = """    subprocess.Popen(["sleep", "600"])
     subprocess.Popen(["sleep", "600"], start_new_session=True)
     time.sleep(600)
+    run.finish("""
+FLOOD = """    print("\\n".join(f"{number} {'flood ' * 3}" for number in range(2000)))
+    run.finish("""
+CRASH = """    raise RuntimeError("of " + "shape " + "{number}")
     run.finish("""
 SECONDS = 10
 
@@ -213,3 +218,65 @@ def test_a_run_that_sleeps_past_its_hard_limit_is_gone_with_its_group_and_has_a_
     assert with_variable(mark) == [] and left(pole.at) == []
     assert [row[1:3] for row in rows(pole)][1:] == [["0.000000", "crash"]]
     assert pole.state().stack == [], "the tip is where it was"
+
+
+# With a coding agent
+
+
+class Asked(NamedTuple):
+    """A night in which a coding agent proposes: one idea that prints much, one that crashes, and three fixes of it."""
+
+    scene: Scene
+    said: str
+    """Everything that the command printed."""
+
+    def brief(self, number: int) -> str:
+        """What the agent was told, the first time being 1."""
+        return (self.scene.at.ask(f"a-{number:04d}") / "brief.md").read_text()
+
+    def transcripts(self) -> str:
+        """Everything that any of the asked agents was told or said."""
+        found = [*self.scene.at.asks.rglob("brief.md"), *self.scene.at.asks.rglob("events.jsonl")]
+        assert len(found) == 12
+        return "".join(path.read_text() for path in found)
+
+
+@pytest.fixture(scope="module")
+def asked(_pole: Path, tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """One such night, for the tests that only look at it."""
+    folder = tmp_path_factory.mktemp("asked") / "pole"
+    subprocess.run(["cp", "-a", str(_pole), str(folder)], check=True)
+    scene, crash = scene_in(folder), "A wider network sees more."
+    written = [(FLOOD, "It prints.")]
+    written += [(CRASH.format(number=number), crash if not number else f"Fix {number}.") for number in range(4)]
+    turns: list[Turn] = [
+        {
+            "write": {"train.py": QUICK.replace("    run.finish(", text)},
+            "answer": {"kind": "code", "hypothesis": says},
+        }
+        for text, says in written
+    ]
+    with_agent(scene, [*turns, {"write": {}}], max_asks=6)
+    done = overnight("start", ".", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return Asked(scene, done.stdout + done.stderr)
+
+
+@pytest.mark.feature("Z20")
+def test_all_that_a_run_prints_is_in_its_log_and_none_of_it_reaches_the_agent(asked: Asked) -> None:
+    run = asked.scene.state().candidates["c-0002"].runs[0]
+    log = (asked.scene.at.runs / run / "log").read_text().splitlines()
+    assert [line for line in log if "flood" in line] == [f"{number} flood flood flood " for number in range(2000)]
+    assert "flood" not in asked.transcripts() and "flood" not in asked.said
+
+
+@pytest.mark.feature("Z22")
+def test_an_idea_that_still_crashes_after_three_fixes_is_dropped_with_the_status_crash(asked: Asked) -> None:
+    wanted = [one.operator for one in asked.scene.state().asks.values()]
+    assert wanted[2:5] == ["debug"] * 3 and wanted.count("debug") == 3, "three fixes, and no fourth"
+    for number in range(3):
+        assert f"RuntimeError: of shape {number}" in asked.brief(number + 3), "each fix is asked for with the log's end"
+    assert [row[1:] for row in rows(asked.scene)][2:] == [
+        ["0.000000", "crash", says] for says in ("A wider network sees more.", "Fix 1.", "Fix 2.", "Fix 3.")
+    ]
+    assert "Debug:" not in asked.brief(6)
