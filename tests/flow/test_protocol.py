@@ -1,6 +1,7 @@
 """The protocol of a repository with one file to change, step by step, with a trainer that takes a second."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -140,6 +141,30 @@ def test_when_the_loop_starts_the_ledger_names_the_three_files_that_were_read(ni
     for name in ("README.md", "evaluate.py", "train.py"):
         held = sha256((night.scene.project / name).read_bytes()).hexdigest()
         assert f"{name} ({held[:12]})" in notes[0], "what was read is what the repository has"
+
+
+PROMPT = "Have a look at program.md and let's kick off a new experiment!"
+
+
+@pytest.mark.feature("Z50")
+def test_an_agent_that_follows_the_page_which_the_prompt_names_starts_the_setup(pole: Scene) -> None:
+    with (pole.project / PROMPT.split()[4]).open("a") as direction:
+        direction.write("Try a larger step first.\n")  # as a person does before they ask
+    page = (pole.project / PROMPT.split()[4]).read_text()
+    commands = re.findall(r"```\n(.*?)```", page[page.index("kick off a new experiment") :], re.DOTALL)[0]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    inside = clean_env(PATH=path, CLAUDECODE="1")
+    done = subprocess.run(
+        ["bash", "-ec", commands], cwd=pole.project, env=inside, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    begun = scene_in(pole.project)
+    assert begun.at.name not in ("slow", "mar5"), "a run tag of its own"
+    assert "Try a larger step first." in begun.at.program.read_text()
+    assert git(pole.project, "branch", "--show-current") == f"overnight/{begun.at.name}"
+    assert set(begun.standings().values()) == {"missing"} and "next: overnight approve" in done.stdout
+    refused = overnight("approve", cwd=pole.project, env=inside)
+    assert refused.returncode == 3 and "an agent cannot approve" in refused.stderr, "a person confirms what was set up"
 
 
 @pytest.mark.feature("Z17")
