@@ -143,6 +143,13 @@ def test_when_the_loop_starts_the_ledger_names_the_three_files_that_were_read(ni
         assert f"{name} ({held[:12]})" in notes[0], "what was read is what the repository has"
 
 
+def test_a_nights_own_table_can_be_told_and_leaves_the_tree_clean(night: Sat) -> None:
+    done = overnight("report", "--results", "results.tsv", cwd=night.scene.project)
+    assert done.returncode == 0 and "2 experiments: 2 keep, 0 discard, 0 crash" in done.stdout, done.stderr
+    assert (night.scene.project / "progress.png").exists()
+    assert git(night.scene.project, "status", "--porcelain") == ""
+
+
 PROMPT = "Have a look at program.md and let's kick off a new experiment!"
 
 
