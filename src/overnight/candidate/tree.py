@@ -343,7 +343,8 @@ def user_commit(processes: Processes, repository: Path, revision: str = "HEAD") 
 def uncommitted(processes: Processes, repository: Path) -> tuple[str, ...]:
     """Files of the last commit that lie otherwise in the user's folder, or not at all.
 
-    Compared by their bytes, so that no filter runs. A file that was never committed is none of them.
+    Compared by their bytes, so that no filter runs; a file that one rewrites on its way counts as otherwise.
+    A file that was never committed is none of them.
     """
     head = user_commit(processes, repository)
     if head is None:
