@@ -15,7 +15,7 @@ from overnight import signatures
 from overnight.approvals import Who, approve_clauses, give_permit, read_terms, standings
 from overnight.candidate.build import Ground, Overtaken, build, params_of, with_copy, with_params
 from overnight.candidate.copy import Found, read_copy
-from overnight.candidate.tree import ABSENT, GITLINK, Store
+from overnight.candidate.tree import ABSENT, GITLINK, Store, uncommitted
 from overnight.contract import trainers
 from overnight.contract.read import Reading
 from overnight.decide.simplicity import balance
@@ -90,27 +90,35 @@ def slots(contract: Contract) -> int:
 
 def enter(study: Study, who: Who) -> Contract:
     """Record the explicit word to enter the loop, or refuse and record why."""
-    reading = read_terms(study.machine, study.at)
-    case = opening(study.state, reading)
-    reasons = may_open(case)
-    if reasons or case.contract is None or case.digest is None:
-        raise _refuse(study, None, reasons)
-    if case.entered != case.digest:
-        study.append(Actor.PERSON, LoopEntry(contract=case.digest, approver=who.name, strength=who.strength))
-    return case.contract
+    return _enter(study, who, calibrating=False)
 
 
 def enter_to_calibrate(study: Study, who: Who) -> Contract:
     """Record the word to run the baseline alone, before the eighth clause is approved, or refuse and record why."""
-    reading = read_terms(study.machine, study.at)
-    case = opening(study.state, reading, calibrating=True)
-    reasons = may_open(case)
+    return _enter(study, who, calibrating=True)
+
+
+def _enter(study: Study, who: Who, *, calibrating: bool) -> Contract:
+    case = opening(study.state, read_terms(study.machine, study.at), calibrating=calibrating)
+    reasons = may_open(case) or _not_committed(study, case.contract)
     if reasons or case.contract is None or case.digest is None:
         raise _refuse(study, None, reasons)
     if case.entered != case.digest:
-        entry = LoopEntry(contract=case.digest, approver=who.name, strength=who.strength, calibrating=True)
-        study.append(Actor.PERSON, entry)
+        word = LoopEntry(contract=case.digest, approver=who.name, strength=who.strength, calibrating=calibrating)
+        study.append(Actor.PERSON, word)
     return case.contract
+
+
+def _not_committed(study: Study, contract: Contract | None) -> tuple[Reason, ...]:
+    """In a repository with one file to change, an edit that is not committed would be taken for what is run."""
+    if contract is None or contract.scope.preset != "single-file":
+        return ()
+    found = uncommitted(study.machine, study.at.task.root.project)
+    names = [name for name in found if name != study.at.program.name]  # the direction is edited at any time
+    if not names:
+        return ()
+    says = f"{', '.join(names[:5])} differs from the last commit, and no run would have it; commit or discard that."
+    return (Reason(rule="repository", says=says),)
 
 
 # Candidates

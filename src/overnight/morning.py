@@ -6,11 +6,13 @@ the same too wherever the environment is deterministic.
 """
 
 import json
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -18,7 +20,7 @@ import numpy as np
 
 from overnight import total
 from overnight.ablating import stack_of, why_not
-from overnight.admission import drafted
+from overnight.admission import drafted, read_terms
 from overnight.claims import claims, completed_runs, incumbent, median_run
 from overnight.contract.trainers import what_search_knows
 from overnight.curves import curve_of
@@ -43,6 +45,7 @@ from overnight.study.durable import make_folder, write_file
 from overnight.study.layout import StudyFolder
 from overnight.study.ledger import RawEntry, read_sound
 from overnight.study.state import CandidateState, StudyState
+from overnight.study.study import read_entry, studies
 
 _FRAMES = 200
 _PACKAGES = ("overnight", "gymnasium", "jax", "envpool", "numpy")
@@ -80,8 +83,18 @@ class Morning:
         if any(one.score is not None for one in experiments):
             write_file(self.machine, self.at.score_graph, score_graph(experiments))
         if self.contract.scope.preset == "single-file":  # where whoever reads such a repository looks for it
-            write_file(self.machine, self.at.task.root.project / self.at.results.name, results_tsv(found).encode())
+            write_file(self.machine, self._table_beside_the_code(), results_tsv(found).encode())
         return found
+
+    def _table_beside_the_code(self) -> Path:
+        """The table of the repository's first environment, or one of its own for another."""
+        root, env = self.at.task.root, self.contract.task.env.id
+        begun = [one for one in studies(root) if one.ledger.exists()]
+        first = min(begun, key=lambda one: str(read_entry(self.machine, one, 0)["at"]))
+        terms = read_terms(self.machine, first).contract()
+        if terms is None or terms.task.env.id == env:
+            return root.project / self.at.results.name
+        return root.project / f"results_{re.sub('[^A-Za-z0-9.-]+', '-', env)}.tsv"
 
     def facts(self) -> told.Facts:
         """Everything that the report says."""

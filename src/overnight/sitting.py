@@ -26,6 +26,7 @@ from overnight.records.lifecycle import Actor
 from overnight.records.sitting import StoodStill
 from overnight.records.text import sentence
 from overnight.room import disk_shortfall
+from overnight.scaffold.build import read_first
 from overnight.study.layout import StudyFolder
 from overnight.study.study import Study
 from overnight.trials import Bench
@@ -94,6 +95,8 @@ def sit(one: Sitting) -> str:
             one.opening(study, contract, bench.slots)
         if one.awake:
             one.told.say(one.awake)
+        if contract.scope.preset == "single-file":
+            vigil.note(read_first(store, study.state.tree))
         spent = study.state.wall_seconds / bench.slots
         deadline = one.machine.running() + contract.budget.max_wall_hours * 3600 - spent
         with one.proposing(bench) as proposer:

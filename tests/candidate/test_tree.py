@@ -8,7 +8,7 @@ import pytest
 
 from overnight.candidate.build import Ground, build, params_bytes, params_of, with_copy, with_params
 from overnight.candidate.copy import read_copy, write_copy
-from overnight.candidate.tree import ABSENT, EXECUTABLE, GITLINK, REGULAR, SYMLINK, Store, user_commit
+from overnight.candidate.tree import ABSENT, EXECUTABLE, GITLINK, REGULAR, SYMLINK, Store, uncommitted, user_commit
 from overnight.candidate.without import lay_on
 from overnight.errors import DiskTrouble, Refused, UserError
 from overnight.machine import RealMachine
@@ -129,6 +129,20 @@ def test_a_worktree_of_the_user_is_found_too(store: Store, tmp_path: Path) -> No
     found = user_commit(MACHINE, tmp_path / "tree")
     assert found is not None
     assert store.adopt_tree(found.objects, found.commit) == git(folder, "rev-parse", "HEAD^{tree}")
+
+
+def test_what_lies_otherwise_than_in_the_last_commit_is_found_by_its_bytes(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "repo")
+    (folder / "train.py").write_bytes(b"print('train')\n")  # as it was stored: the line end was rewritten on its way
+    git(folder, "worktree", "add", "-q", str(tmp_path / "tree"))
+    (folder / "notes.txt").write_text("never committed")
+    assert uncommitted(MACHINE, folder) == () == uncommitted(MACHINE, tmp_path / "tree")
+    (folder / "train.py").write_bytes(b"print('other')\n")
+    (folder / "run.sh").unlink()
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("run.sh")
+    assert uncommitted(MACHINE, folder) == ("link", "run.sh", "train.py")
+    assert uncommitted(MACHINE, tmp_path) == (), "there is no repository"
 
 
 def test_a_repository_without_a_commit_is_told_in_a_sentence(tmp_path: Path) -> None:

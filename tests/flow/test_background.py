@@ -105,6 +105,32 @@ def test_two_starts_make_one_night_that_can_be_watched_and_that_stop_ends_withou
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.feature("H75")
+def test_start_at_a_terminal_attaches_to_the_night_that_runs_and_starts_no_second_one(
+    scene: Scene, tmp_path: Path
+) -> None:
+    tmux = Tmux(tmp_path)
+    pid = detach(scene)
+    wait_for(lambda: scene.entries("launched"))
+    words = f"{sys.executable} -m overnight.cli.main start --dir {scene.project}"
+    try:
+        tmux("new-session", "-d", "-x", "200", "-y", "50", f"{words}; echo left with $?; sleep 60")
+        tmux.shows(f"a night is running already, pid {pid}")
+        tmux.shows("No second one was started. Attached to it")
+        tmux.shows("env steps a run")
+        assert "left with" not in tmux.screen(), "it stays with the night"
+        assert overnight("steer", "Look here.", cwd=scene.project).returncode == 0
+        tmux.shows("was edited; the next idea")
+        tmux("send-keys", "-t", "0", "C-c")
+        tmux.shows("Finishing what is running")
+        tmux.shows(f"The night (pid {pid}) has ended")
+        tmux.shows("left with 0")
+    finally:
+        tmux("kill-server")
+    assert len(scene.entries("entered")) == 1 and not lives(pid) and left(scene.at) == []
+
+
+@pytest.mark.timeout(300)
 @pytest.mark.feature("H76")
 def test_stop_now_ends_engine_supervisors_and_trainers_within_seconds_and_nobody_is_blamed(scene: Scene) -> None:
     pid = detach(scene)

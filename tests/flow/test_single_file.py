@@ -333,3 +333,50 @@ def test_by_hand_the_file_trains_and_prints_eight_keys_that_grep_finds(pole: Sce
     assert all(re.fullmatch(r"\s*-?\d+\.\d{6}", block[key]) for key in SCORES)
     assert float(block["training_seconds"]) >= 8 and int(block["num_updates"]) > 0
     assert git(pole.project, "status", "--porcelain") == ""
+
+
+ALONE = """
+import json, os, runpy, sys
+seen = {"files": set(), "processes": [], "network": []}
+here = os.getcwd()
+def hear(event, given):
+    if event == "open" and isinstance(given[0], str) and os.path.abspath(given[0]).startswith(here + "/"):
+        seen["files"] |= {os.path.relpath(given[0], here)} if not given[0].endswith(".pyc") else set()
+    elif event in ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.system"):
+        seen["processes"].append(event)
+    elif event in ("socket.connect", "socket.bind", "socket.getaddrinfo"):
+        seen["network"].append(event)
+sys.addaudithook(hear)
+sys.path.insert(0, here)
+runpy.run_path("train.py", run_name="__main__")
+print(json.dumps({**seen, "files": sorted(seen["files"])}))
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.feature("Z53")
+def test_the_one_file_and_its_harness_train_in_one_process_without_config_files_network_or_trackers(
+    pole: Scene, tmp_path: Path
+) -> None:
+    alone = tmp_path / "alone"
+    (alone / "home").mkdir(parents=True)
+    (alone / "train.py").write_bytes((pole.project / "train.py").read_bytes())
+    harness = (pole.project / "evaluate.py").read_text()
+    (alone / "evaluate.py").write_text(harness.replace("TIME_BUDGET = 8", "TIME_BUDGET = 1"))
+    done = subprocess.run(
+        [sys.executable, "-B", "-I", "-c", ALONE],
+        cwd=alone,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(alone / "home")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=200,
+    )
+    *log, last = done.stdout.splitlines()
+    assert json.loads(last) == {"files": ["evaluate.py", "train.py"], "processes": [], "network": []}
+    assert sum(line.startswith("avg_return:") for line in log) == 1, "one number"
+    assert sorted(path.name for path in alone.rglob("*")) == ["evaluate.py", "home", "train.py"], "nothing was left"
+    terms = pole.contract()
+    assert terms.scope.paths == ("train.py",) and terms.baseline.command == ("python", "train.py")
+    assert terms.experiments.permissions.trackers == () and not terms.experiments.permissions.network
+    assert (terms.hardware.cores_per_run, terms.metric.source) == (1, "episode_return")

@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "background": NOUNS | {"ports", "study", "sandbox"},
     "resume": NOUNS | {"ports", "study", "admission", "background"} | STAGES,
     "watch": NOUNS | {"ports", "study", "admission", "background"} | STAGES,
-    "sitting": NOUNS | {"ports", "study", "admission", "loop", "trials", "room"} | STAGES,
+    "sitting": NOUNS | {"ports", "study", "admission", "loop", "trials", "room", "scaffold"} | STAGES,
     "handoff": NOUNS | {"ports", "study", "admission", "signatures", "resume", "morning"} | STAGES,
     "judge": NOUNS | {"study", "trials", "audit", "claims", "racing", "attempts", "calibrating"} | STAGES,
     "ladder": NOUNS | {"study", "trials", "claims"} | STAGES,

@@ -6,8 +6,8 @@ command here names its own git directory, reads no configuration but ours, has n
 working tree, and moves bytes in and out by object id. Attributes, filters and line-end
 conversions never apply, because nothing is ever checked out or added by name.
 
-The user's repository is only read: one `rev-parse`, and then objects by id through an
-alternate object directory, so that its configuration is not even looked at. Only
+The user's repository is only read: one `rev-parse`, and then objects by id, for a copy through
+an alternate object directory, so that its configuration is not even looked at. Only
 `branch.py` writes to it, when somebody asks for a branch.
 
 Does not protect against a git program that is itself hostile.
@@ -338,6 +338,29 @@ def user_commit(processes: Processes, repository: Path, revision: str = "HEAD") 
         )
     common_dir = Path(common) if Path(common).is_absolute() else found / common
     return UserCommit(commit, common_dir.resolve() / "objects", ask("--show-object-format") or "sha1", found)
+
+
+def uncommitted(processes: Processes, repository: Path) -> tuple[str, ...]:
+    """Files of the last commit that lie otherwise in the user's folder, or not at all.
+
+    Compared by their bytes, so that no filter runs; a file that one rewrites on its way counts as otherwise.
+    A file that was never committed is none of them.
+    """
+    head = user_commit(processes, repository)
+    if head is None:
+        return ()
+    theirs = Store(processes, head.git_dir)
+    files = [file for file in theirs.files(theirs.tree_of(head.commit)) if file.mode != GITLINK]
+    return tuple(file.path for file in files if _id_on_disk(theirs, repository / file.path, file) != file.blob)
+
+
+def _id_on_disk(store: Store, path: Path, like: TreeFile) -> str | None:
+    """The id of what lies at a path; None where there is nothing of the kind."""
+    try:
+        data = os.fsencode(path.readlink()) if like.mode == SYMLINK else path.read_bytes()
+    except OSError:
+        return None
+    return store.blob_id(data, like=like.blob)
 
 
 def _git_dir(repository: Path) -> Path | None:

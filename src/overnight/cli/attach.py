@@ -23,20 +23,28 @@ def attach(folder: Dir = HERE, as_json: Json = False) -> None:
 
     Example: `overnight attach`
     """
-    from overnight.background import hold
     from overnight.errors import UserError
 
     machine, at = active(folder)
+    if not sit_down(machine, at, as_json=as_json):
+        raise UserError(
+            f"{at.task.name}/{at.name}",
+            "has no night that is running",
+            hint="`overnight start --detach` starts one, `overnight live` shows what the last one said",
+        )
+
+
+def sit_down(machine: "Machine", at: "StudyFolder", *, as_json: bool) -> bool:
+    """Follow the night of a study to its end; False where none is running."""
+    from overnight.background import hold
+
     with hold(machine, at) as held:
         if held is None:
-            raise UserError(
-                f"{at.task.name}/{at.name}",
-                "has no night that is running",
-                hint="`overnight start --detach` starts one, `overnight live` shows what the last one said",
-            )
+            return False
         _follow(machine, at, held)
         told = {"pid": held.engine.pid, "ended": not held.lives(), "handoff": str(at.handoff)}
         data(told, f"The night (pid {held.engine.pid}) has ended; its handoff is {at.handoff}", as_json=as_json)
+    return True
 
 
 def _follow(machine: "Machine", at: "StudyFolder", held: "Hold") -> None:

@@ -1,6 +1,7 @@
 """`overnight start`: enter the loop."""
 
 import os
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,8 +84,8 @@ def start(
     approval is asked with what tonight can prove and how many experiments fit; `--yes` gives it unattended. Giving
     this command is the explicit word to enter the loop, and is recorded.
     Ctrl-C once finishes what is running and writes the report; twice stops now. `start` goes on after both.
-    Closing the terminal ends nothing. Where a night is running already, it says so, starts no second one, and exits
-    with 0.
+    Closing the terminal ends nothing. Where a night is running already, it says so, starts no second one, and attaches
+    to it as `overnight attach` does; in a pipe, with `--json` and with `--detach` it only says so. It exits with 0.
 
     An environment is any id that Gymnasium knows, or `package.module:MyEnv-v0` of an installed package.
 
@@ -119,7 +120,7 @@ def _enter(folder: Path, until: str | None, *, detach: bool, yes: bool, awake: b
 
     machine, at = active(folder)
     when = moment(until, machine.now()) if until is not None else None
-    if _is_running(machine, at, as_json=as_json):
+    if _is_running(machine, at, attaches=not detach and not as_json and _is_watched(), as_json=as_json):
         return
     words = [*(["--until", until] if until is not None else []), *([] if awake else ["--let-sleep"])]
     if detach and yes:  # nobody is asked, so the background calibrates too
@@ -155,25 +156,41 @@ def _draft(folder: Path, stated: "Stated", *, yes: bool) -> None:
 # One night, not two
 
 
-def _is_running(machine: "Machine", at: "StudyFolder", *, as_json: bool) -> bool:
-    """Say so where a night of this study is going on already."""
+def _is_running(machine: "Machine", at: "StudyFolder", *, attaches: bool, as_json: bool) -> bool:
+    """Where a night of this study is going on already: say so, and follow it where somebody watches."""
     from overnight.background import night_of
+    from overnight.cli.attach import sit_down
 
     found = night_of(machine, at)
     if found is None:
         return False
-    _tell_running(at, found, as_json=as_json)
+    if attaches and found.is_here():
+        say(f"{_running(at, found)} Attached to it: Ctrl-C once asks it to finish, twice stops it now.")
+        sit_down(machine, at, as_json=False)
+    else:
+        _tell_running(at, found, as_json=as_json)
     return True
 
 
-def _tell_running(at: "StudyFolder", found: "Engine", *, as_json: bool) -> None:
+def _is_watched() -> bool:
+    """Whether a person sees what is printed here and can press Ctrl-C: no pipe on either side, and no agent host."""
+    from overnight.cli.terminal import attended
+
+    return sys.stdin.isatty() and sys.stdout.isatty() and attended(os.environ)
+
+
+def _running(at: "StudyFolder", found: "Engine") -> str:
     from datetime import datetime
 
     since = f"{datetime.fromtimestamp(found.since):%H:%M}"
-    text = (
+    return (
         f"{at.task.name}/{at.name}: a night is running already, pid {found.pid} on {found.host} since {since}. "
-        "No second one was started.\nnext: overnight live"
+        "No second one was started."
     )
+
+
+def _tell_running(at: "StudyFolder", found: "Engine", *, as_json: bool) -> None:
+    text = f"{_running(at, found)}\nnext: overnight live"
     told = {"already_running": True, "pid": found.pid, "host": found.host, "log": str(at.night_log)}
     data({**told, "next": "overnight live"}, text, as_json=as_json)
 

@@ -9,16 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overnight.report.journal import Experiment
+from overnight.report.letters import ADVANCE, write
 from overnight.report.png import encode_png
 
 WIDTH, HEIGHT, EDGE = 960, 420, 46
 GREY, GREEN, INK, PALE = (150, 150, 150), (22, 135, 70), (40, 40, 40), (225, 225, 225)
-_GLYPHS = {
-    "0": "69996", "1": "26227", "2": "E1687", "3": "E161E", "4": "99711", "5": "F8E1E", "6": "68E96", "7": "F1244",
-    "8": "69696", "9": "69716", "c": "07887", "-": "00700", ".": "00002", "b": "88E9E", "a": "06177", "s": "07426",
-    "e": "06B86", "l": "62227", "i": "20227", "n": "0E999", "x": "09669",
-}  # fmt: skip
-"""Five rows of four dots, as hexadecimal digits."""
 
 
 def points(found: Sequence[Experiment]) -> list[tuple[int, int]]:
@@ -55,11 +50,5 @@ def score_graph(found: Sequence[Experiment]) -> bytes:
 
 
 def _write(paper: NDArray[np.uint8], text: str, middle: int, top: int) -> None:
-    """Write in small letters around a middle; what is outside of the paper is left out."""
-    left = middle - 5 * len(text) // 2
-    for place, letter in enumerate(text):
-        for row, dots in enumerate(_GLYPHS.get(letter, "FFFFF")):
-            for column in range(4):
-                x, y = left + 5 * place + column, top + row
-                if int(dots, 16) >> (3 - column) & 1 and 0 <= x < WIDTH and 0 <= y < HEIGHT:
-                    paper[y, x] = INK
+    """Write in small letters around a middle."""
+    write(paper, text, (middle - ADVANCE * len(text) // 2, top), ink=INK)

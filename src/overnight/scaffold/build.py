@@ -5,17 +5,21 @@ folder that holds anything else is left alone.
 """
 
 import re
+import time
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from overnight.candidate.tree import Store, run_git, user_commit
+from overnight.candidate.tree import Store, run_git, uncommitted, user_commit
 from overnight.errors import UserError
 from overnight.ports import Machine
 from overnight.report.exports import HEADER
 from overnight.study.durable import write_file
 
 PRESETS = ("single-file",)
+USUAL = ("BipedalWalker-v3", 720)
+"""The environment of a new repository, and the seconds of a run in it."""
 BRANCH = "overnight"
 """Branches of run tags are called `overnight/<tag>`."""
 _FILES = {
@@ -26,7 +30,7 @@ _FILES = {
     ".gitignore": "gitignore.txt",
 }
 READ_FIRST = ("README.md", "evaluate.py", "train.py")
-"""What whoever begins reads before anything else; named in the study's first note."""
+"""What whoever begins reads before anything else; named in a note of the ledger when the loop starts."""
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Overnight",
     "GIT_AUTHOR_EMAIL": "overnight@localhost",
@@ -44,6 +48,13 @@ class Wish(NamedTuple):
     """The time budget of one run."""
     tag: str
     """The run tag, which names the branch and the study."""
+
+
+def wish_for(machine: Machine, folder: Path, env: str | None, seconds: int | None, tag: str | None) -> Wish:
+    """What was said, else what the repository's harness says, or what is usual; the usual tag is the day."""
+    usual = settings_of(folder) if is_scaffold(folder) else USUAL
+    today = time.strftime("%b%d", time.localtime(machine.now())).lower()
+    return Wish(env or usual[0], seconds or usual[1], tag or free_tag(machine, folder, today))
 
 
 def build(machine: Machine, folder: Path, wish: Wish) -> tuple[str, ...]:
@@ -69,6 +80,13 @@ def build(machine: Machine, folder: Path, wish: Wish) -> tuple[str, ...]:
 def is_scaffold(folder: Path) -> bool:
     """Whether a folder holds a repository of this shape."""
     return all((folder / name).exists() for name in ("evaluate.py", "train.py", "program.md", ".git"))
+
+
+def read_first(store: Store, tree: str) -> str:
+    """Read the files that are read before anything else, and say which they were and what they held."""
+    told = {name: store.file(tree, name) for name in READ_FIRST}
+    read = ", ".join(f"{name} ({sha256(data).hexdigest()[:12]})" for name, data in told.items() if data is not None)
+    return f"Read before the first run: {read}; in brackets is how the SHA-256 of each begins."
 
 
 def settings_of(folder: Path) -> tuple[str, int]:
@@ -97,20 +115,26 @@ def _filled(template: str, folder: Path, wish: Wish) -> str:
     return text
 
 
+def free_tag(machine: Machine, folder: Path, tag: str) -> str:
+    """A tag, or the first of `tag-2`, `tag-3`, … whose branch is not there yet."""
+    if not is_scaffold(folder) or (found := user_commit(machine, folder)) is None:
+        return tag
+    taken = Store(machine, found.git_dir).refs(f"refs/heads/{BRANCH}/")
+    tags = (tag, *(f"{tag}-{number}" for number in range(2, 10_000)))
+    return next(one for one in tags if f"refs/heads/{BRANCH}/{one}" not in taken)
+
+
 def _branch(machine: Machine, folder: Path, tag: str) -> str:
     """Make the branch of a tag from the commit of `main`, and stand on it."""
     main = user_commit(machine, folder, "main") or user_commit(machine, folder)
     if main is None:
         raise UserError(str(folder), "is no git repository any more")
-    name, store = f"{BRANCH}/{tag}", Store(machine, main.git_dir)
-    if store.ref(f"refs/heads/{name}") is not None:
-        free = next(
-            other for n in range(2, 10_000) if store.ref(f"refs/heads/{BRANCH}/{(other := f'{tag}-{n}')}") is None
-        )
+    name = f"{BRANCH}/{tag}"
+    if (free := free_tag(machine, folder, tag)) != tag:
         raise UserError("--tag", f"the branch {name} is there already", hint=f"`--tag {free}` is free")
-    dirty = _git(machine, folder, "status", "--porcelain")
-    if dirty.strip():
-        raise UserError(str(folder), "has changes that are not committed", hint="commit or discard them first")
+    if dirty := [one for one in uncommitted(machine, folder) if one != "program.md"]:  # edited at any time
+        says = f"has changes that are not committed: {', '.join(dirty[:5])}"
+        raise UserError(str(folder), says, hint="commit or discard them first")
     _git(machine, folder, "checkout", "--quiet", "-b", name, "main")
     return f"The branch {name} grows from {main.commit[:7]}."
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from overnight.adapters.proposers.mix import MixProposer, shares
-from overnight.adapters.proposers.operators import agents_operator, on_plateau, operated, operator_for
+from overnight.adapters.proposers.operators import agents_operator, on_plateau, operated, operator_for, to_mend
 from overnight.records.agent import Ask, AskOutcome, Operator
 from overnight.records.limits import Scalar
 from overnight.records.proposal import Ending, Exhausted, Proposal, Tried, View, Wait
@@ -196,6 +196,29 @@ def test_debugging_keeps_the_idea_of_a_crash_with_a_smaller_step() -> None:
     crash = tried(1, {"learning_rate": 0.09, "envs": 64}, "crashed", None)
     answer = operated(replace(VIEW, tried=(crash,), operator="debug"))
     assert answer is not None and dict(answer.params) == {"learning_rate": 0.03, "envs": 64}
+
+
+def test_after_three_fixes_that_crash_too_the_idea_is_dropped() -> None:
+    crash = tried(1, {"learning_rate": 0.09, "envs": 64}, "crashed", None)
+    view = replace(VIEW, tried=(crash,), operator="debug")
+    rates = []
+    while (answer := operated(view)) is not None:
+        rates.append(answer.params["learning_rate"])
+        fix = tried(len(view.tried) + 1, dict(answer.params), "crashed", None)
+        view = replace(view, tried=(*view.tried, replace(fix, proposal=answer)))
+    assert rates == [0.03, 0.01, pytest.approx(0.0033, abs=0.0001)]
+    assert to_mend(view) == set() and to_mend(replace(view, tried=view.tried[:-1])) == {"c-0001"}
+
+
+def test_an_agent_mends_its_own_crash_before_anything_else_and_never_one_that_was_mended() -> None:
+    crash = tried(1, {"envs": 64}, "crashed", None, who="agent")
+    fix = tried(2, {"envs": 65}, "rejected", 0.0, who="agent")
+    fix = replace(fix, proposal=replace(fix.proposal, operator="debug"))
+    asked = replace(VIEW, asks=(ask(1, "proposal"), ask(2, "proposal")))
+    assert agents_operator(replace(asked, tried=(crash,))) == "debug"
+    assert agents_operator(replace(asked, tried=(crash, fix))) == "tune"
+    theirs = replace(crash, proposal=replace(crash.proposal, proposer="search"))
+    assert agents_operator(replace(asked, tried=(theirs,))) == "tune", "search mends what it broke itself"
 
 
 def test_an_operator_never_repeats_what_was_tried() -> None:

@@ -16,6 +16,8 @@ PLATEAU = 6
 """So many measured ideas in a row without a kept one are a plateau."""
 EVERY = 3
 """Before a plateau, an agent is asked for something else than tuning every third time."""
+MOST_FIXES = 3
+"""An idea that still crashes after so many fixes is dropped."""
 CYCLE: tuple[Operator, ...] = ("combine", "simplify", "ablate", "debug", "draft")
 """What is wanted in turn where tuning brings nothing, as far as there is something to work on."""
 _STEPS = ("learning_rate", "lr")
@@ -29,11 +31,13 @@ def operator_for(view: View) -> Operator:
 def agents_operator(view: View) -> Operator:
     """What sort of idea an agent is asked for: a draft first, then tuning with the others now and then.
 
-    On a plateau tuning stops, and the others take turns.
+    A crash of its own is mended before anything else. On a plateau tuning stops, and the others take turns.
     """
     asked = len(view.asks)
     if not asked:
         return "draft"
+    if view.tried and view.tried[-1].proposal.proposer == "agent" and _crash_of(view, view.tried[-1]) in to_mend(view):
+        return "debug"
     return _in_turn(view, asked) if on_plateau(view) or asked % EVERY == 0 else "tune"
 
 
@@ -43,6 +47,34 @@ def on_plateau(view: View) -> bool:
     return len(judged) >= PLATEAU and not any(one.outcome in ("kept", "certified") for one in judged[-PLATEAU:])
 
 
+def to_mend(view: View) -> set[str]:
+    """Ideas that crashed and may still be mended: no fix of them held, and fewer than three were tried."""
+    fixes: dict[str, list[Tried]] = {one.candidate: [] for one in view.tried if _is_first_crash(one)}
+    for one in view.tried:
+        if one.proposal.operator == "debug" and (crash := _crash_of(view, one)) in fixes:
+            fixes[crash].append(one)
+    return {
+        crash
+        for crash, found in fixes.items()
+        if len(found) < MOST_FIXES and all(one.outcome in ("crashed", "refused") for one in found)
+    }
+
+
+def _is_first_crash(one: Tried) -> bool:
+    return one.outcome == "crashed" and one.proposal.operator != "debug"
+
+
+def _crash_of(view: View, one: Tried) -> str:
+    """The idea whose crash a fix is about: what its parents lead to, or else the newest crash before it."""
+    if one.proposal.operator != "debug":
+        return one.candidate
+    before = view.tried[: view.tried.index(one)]
+    for parent in reversed(before):
+        if parent.candidate in one.proposal.parents and parent.outcome == "crashed":
+            return _crash_of(view, parent)
+    return next((other.candidate for other in reversed(before) if _is_first_crash(other)), "")
+
+
 def _in_turn(view: View, turn: int) -> Operator:
     """The next operator that has something to work on; a draft always has."""
     kept = [one for one in view.tried if one.outcome in ("kept", "certified")]
@@ -50,7 +82,7 @@ def _in_turn(view: View, turn: int) -> Operator:
         "combine": sum(one.outcome in ("inconclusive", "rejected") and _is_near(one) for one in view.tried) > 1,
         "simplify": bool(kept),
         "ablate": any(one.proposal.bundle for one in kept),
-        "debug": any(one.outcome == "crashed" for one in view.tried),
+        "debug": bool(to_mend(view)),
         "draft": True,
     }
     able = [operator for operator in CYCLE if there[operator]]
@@ -106,10 +138,12 @@ def _combined(view: View) -> Iterator[Proposal]:
 
 def _debugged(view: View) -> Iterator[Proposal]:
     """An idea that crashed, with a learning rate of a third."""
+    open_crashes = to_mend(view)
     for one in reversed(view.tried):
         key = next((name for name in _STEPS if name in view.params), None)
         rate = one.proposal.params.get(key, view.params.get(key)) if key is not None else None
-        if one.outcome == "crashed" and one.proposal.params and key is not None and isinstance(rate, float):
+        known = one.outcome == "crashed" and _crash_of(view, one) in open_crashes
+        if known and one.proposal.params and key is not None and isinstance(rate, float):
             parameter = view.space.find(key) if view.space is not None else None
             changed = {**one.proposal.params, key: rounded(rate / 3, parameter)}
             says = f"{one.candidate} crashed; with a {key} of {_told(changed[key])} it should hold."
