@@ -1,5 +1,6 @@
 """What the tip's own training says is wrong becomes an idea, once for each tip, and never more than a hint."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -47,6 +48,7 @@ def view(told: Mapping[str, float], **params: Scalar) -> View:
         ({"episodic_length": 1600.0}, {"gamma": 0.99}, "gamma", 0.995),
         ({"explained_variance": 0.02}, {}, "normalize_rewards", True),
         ({}, {"normalize_observations": False}, "normalize_observations", True),
+        ({"forgotten": 0.3, "env_steps": 50_000.0}, {}, "rehearsal_episodes", 8),
     ],
 )
 def test_each_sign_calls_for_one_change(
@@ -62,11 +64,14 @@ def test_each_sign_calls_for_one_change(
         view({}),
         view({"updates": 3.0}, rollout_steps=16),
         view({**WELL, "approx_kl": 0.0001}, target_kl=0.02),
+        view({**WELL, "forgotten": 0.3, "env_steps": 30_000.0}),
+        view({**WELL, "forgotten": 0.1, "env_steps": 50_000.0}),
+        view({**WELL, "forgotten": 0.3, "env_steps": 50_000.0}, rehearsal_episodes=4),
         view({**WELL, "approx_kl": 0.0001}, learning_rate=0.03),
         replace(view({**WELL, "approx_kl": 0.0001}), keys=("gamma",)),
         replace(view(WELL), space=None),
     ],
-    ids=["well", "silent", "shortest", "steered", "at the end", "closed", "undeclared"],
+    ids=["well", "silent", "shortest", "steered", "dear", "hardly", "rehearsed", "at the end", "closed", "undeclared"],
 )
 def test_nothing_is_called_for_where_nothing_is_wrong_or_may_change(seen: View) -> None:
     assert not [one for one in findings(seen) if one.value != seen.params[one.key]]
@@ -143,3 +148,15 @@ def test_diagnostics_are_the_middle_of_each_run_averaged_and_rounded() -> None:
     one = b"".join(b'{"env_steps": %d, "approx_kl": %d, "note": "x"}\n' % (n, n) for n in range(8))
     other = b'{"approx_kl": 10.0, "entropy": null}\nnot json\n[1]\n{"approx_kl": NaN}\n'
     assert diagnostics([one, other, b""]) == {"approx_kl": 6.75, "env_steps": 3.5, "updates": 4.5}
+
+
+def test_a_return_that_is_lost_again_at_the_end_is_told_as_a_share_of_what_was_gained() -> None:
+    """From 0 to 100 and back to 60, in ten parts of three reports; what was rehearsed is no report."""
+    curve = [0, 20, 40, 60, 80, 100, 90, 80, 70, 60]
+    lines = [{"env_steps": i, "episodic_return": curve[i // 3]} for i in range(30)]
+    lines.insert(7, {"env_steps": 7, "rehearsal_return": 500.0, "rehearsal_steps": 16})
+    found = diagnostics(["\n".join(map(json.dumps, lines)).encode()])
+    assert (found["forgotten"], found["updates"]) == (0.4, 30) and "rehearsal_return" not in found
+    risen = "\n".join(json.dumps({"episodic_return": i}) for i in range(30)).encode()
+    assert diagnostics([risen])["forgotten"] == 0
+    assert "forgotten" not in diagnostics([b'{"episodic_return": 1}'])

@@ -9,6 +9,7 @@ gradients and not about any environment, so a cold night may use them.
     short sight      the discount ends long before an episode does      a later horizon
     blind critic     the value explains little of the return            normalised rewards
     raw input        observations go into the network as they are       normalised observations
+    forgetful        much of the best return is lost again at the end   rehearsals, which keep the best policy
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,11 @@ _WORTH = 1.5
 """A horizon is moved by at least this factor, or not at all."""
 _FAR = 0.995
 _EXPLAINED = 0.3
+_LOST = 0.15
+"""The share of the best gain in return that may be lost again."""
+_REHEARSED = 8
+_CHEAP = 0.01
+"""The share of the budget that one rehearsal may take for it to be worth it."""
 
 
 class Finding(NamedTuple):
@@ -126,4 +132,12 @@ def _input(params: Mapping[str, Scalar], told: Mapping[str, float]) -> Iterator[
         yield Finding("observations are not normalised", "normalize_observations", value=True)
 
 
-_RULES = (_few_updates, _pace, _sight, _critic, _input)
+def _forgetful(params: Mapping[str, Scalar], told: Mapping[str, float]) -> Iterator[Finding]:
+    """Half of the steps lie before the middle half of a run is over, so twice their mean is the whole run."""
+    lost, steps = told.get("forgotten", 0.0), 2 * told.get("env_steps", 0.0)
+    cheap = _REHEARSED * told.get("episodic_length", steps) <= _CHEAP * steps
+    if lost > _LOST and cheap and params.get("rehearsal_episodes") == 0:
+        yield Finding(f"{lost:.0%} of the best return is lost again at the end", "rehearsal_episodes", _REHEARSED)
+
+
+_RULES = (_few_updates, _pace, _sight, _critic, _input, _forgetful)
