@@ -82,6 +82,18 @@ def test_a_metered_training_is_the_same_to_the_last_bit_and_is_counted_in_full(t
     assert ends[1].env_steps == json.loads(reported[-1])["env_steps"] == 1088
 
 
+@pytest.mark.timeout(600)
+def test_the_rehearsals_of_a_metered_training_are_counted_too(tmp_path: Path) -> None:
+    steps, params = RunBudget(unit="env_steps", amount=6000), {**PARAMS, "rehearsal_episodes": 2}
+    begin(tmp_path / "run", TRAIN, wall=240, silence=240, disk=10**9, params=params, budget=steps, metered=True)
+    ended = wait(tmp_path / "run", 240)
+    assert ended.outcome is Outcome.COMPLETED, (tmp_path / "run" / "log").read_text()[-2000:]
+    lines = [json.loads(line) for line in (tmp_path / "run" / "out" / "metrics.jsonl").read_text().splitlines()]
+    rehearsed = [line["rehearsal_steps"] for line in lines if "rehearsal_steps" in line]
+    assert len(rehearsed) > 2 and ended.env_steps == lines[-1]["env_steps"] <= 6000
+    assert ended.env_steps == sum("entropy" in line for line in lines) * 64 + sum(rehearsed)
+
+
 def test_the_count_goes_on_where_a_run_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
