@@ -271,6 +271,25 @@ def test_the_entropy_bonus_falls_to_zero_over_the_budget_where_that_is_asked_for
     assert seen == [0.5, 0.375, 0.25, 0.125]
 
 
+def test_the_discount_sees_further_late_in_the_budget_where_that_is_asked_for(
+    trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ppo, seen = module("ppo"), []
+    update = ppo.update
+
+    def watched(learner: Any, rollout: Any, shuffles: Any, dials: dict[str, Any], *more: Any) -> Any:
+        seen.append(float(dials["gamma"]))
+        return update(learner, rollout, shuffles, dials, *more)
+
+    monkeypatch.setattr(ppo, "update", watched)
+    trained("still", "ppo", 512)
+    assert seen == [float(np.float32(0.99))] * 4
+    seen.clear()
+    trained("growing", "ppo", 512, gamma=0.9, horizon_growth=16.0)
+    by_hand = [10, 10 * 16 ** (1 / 64), 10 * 16 ** (1 / 8), 10 * 16 ** (27 / 64)]
+    assert [1 / (1 - gamma) for gamma in seen] == pytest.approx(by_hand, rel=1e-4)
+
+
 @pytest.mark.parametrize(("trainer", "env"), [("sac", "CartPole-v1"), ("dqn", "Pendulum-v1")])
 def test_a_trainer_says_which_actions_it_cannot_learn(trained: Trained, trainer: str, env: str) -> None:
     with pytest.raises(Exception, match=f"{env}: {trainer} needs"):

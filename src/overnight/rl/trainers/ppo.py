@@ -60,6 +60,8 @@ class Parameters(Neutral):
     """Passes over one rollout."""
     gamma: float = 0.99
     """Discount of later rewards."""
+    horizon_growth: float = 1.0
+    """Factor by which the discount sees further at the end of the budget than at first; most of it comes late."""
     gae_lambda: float = 0.95
     """Balance of bias and variance in the advantage estimate."""
     clip_range: float = 0.2
@@ -276,7 +278,7 @@ class Sampler:
     """Plays the environments, and keeps what lasts from one rollout to the next."""
 
     def __init__(self, envs: batched.Batch, p: Parameters, rng: np.random.Generator) -> None:
-        self.p, self.rng = p, rng
+        self.p, self.rng, self.gamma = p, rng, p.gamma
         self.seen, self.returns = Moments(envs.observation_size), Moments(1)
         self.finished: list[Array] = []  # return and length of each episode that ended in the last rollout
         self.env_seconds = 0.0  # spent inside the environments in the last rollout
@@ -326,7 +328,7 @@ class Sampler:
     def _scaled(self, rewards: Array, ended: Array) -> Array:
         found = np.empty(rewards.shape)
         for t, reward in enumerate(rewards):
-            found[t] = self.running = self.running * self.p.gamma + reward
+            found[t] = self.running = self.running * self.gamma + reward
             self.running = self.running * (1 - ended[t])
         self.returns.absorb(found.reshape(-1, 1))
         return np.clip(rewards * self.returns.scale(), -self.p.reward_clip, self.p.reward_clip)
@@ -388,6 +390,7 @@ def train(training: Training) -> None:
     weights, watch = np.asarray(state.learner.weights), stopwatch.Stopwatch(training.order.cores)
     while state.has_room(training, batch):
         share = training.share(state.steps)
+        dials["gamma"], state.sampler.gamma = np.float32(discount(p, share)), discount(p, share)
         rollout = state.sampler.play(unpack(weights, state.sizes), partial(training.spent, state.steps))
         if rollout is None:
             break  # SIGTERM, or the end of the time
@@ -411,6 +414,11 @@ def train(training: Training) -> None:
         sys.stderr.write(f"The budget ended before the first rollout of {batch:,} steps: the policy is untrained.\n")
     state.offer(training)
     state.sampler.envs.close()
+
+
+def discount(p: Parameters, share: float) -> float:
+    """The discount when this share of the budget is spent: speed is learnt with a short horizon, and then to last."""
+    return 1 - (1 - p.gamma) / p.horizon_growth ** (share**3)
 
 
 def minibatches(rng: np.random.Generator, batch: int, parts: int, epochs: int) -> Array:
