@@ -45,6 +45,7 @@ ROWS = (
     Row("Acrobot-v1", 30, -100),
     Row("Pendulum-v1", 30, -200),
     Row("LunarLander-v3", 60, 250),
+    Row("BipedalWalker-v3", 90, 300),
     Row("BipedalWalker-v3", 180, 300),
     Row("BipedalWalker-v3", 300, 310),
 )
