@@ -153,7 +153,7 @@ def test_diagnostics_are_the_middle_of_each_run_averaged_and_rounded() -> None:
 def test_a_return_that_is_lost_again_at_the_end_is_told_as_a_share_of_what_was_gained() -> None:
     """From 0 to 100 and back to 60, in ten parts of three reports; what was rehearsed is no report."""
     curve = [0, 20, 40, 60, 80, 100, 90, 80, 70, 60]
-    lines = [{"env_steps": i, "episodic_return": curve[i // 3]} for i in range(30)]
+    lines: list[dict[str, float]] = [{"env_steps": i, "episodic_return": curve[i // 3]} for i in range(30)]
     lines.insert(7, {"env_steps": 7, "rehearsal_return": 500.0, "rehearsal_steps": 16})
     found = diagnostics(["\n".join(map(json.dumps, lines)).encode()])
     assert (found["forgotten"], found["updates"]) == (0.4, 30) and "rehearsal_return" not in found

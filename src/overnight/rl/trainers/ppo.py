@@ -14,6 +14,7 @@ has 512; every step of every environment counts, resets too. With a budget of st
 the same machine gives the same weights, bit for bit, also where it was killed and went on (`course.py`).
 """
 
+import math
 import sys
 import time
 from collections import namedtuple
@@ -418,7 +419,7 @@ def train(training: Training) -> None:
 
 def discount(p: Parameters, share: float) -> float:
     """The discount when this share of the budget is spent: speed is learnt with a short horizon, and then to last."""
-    return 1 - (1 - p.gamma) / p.horizon_growth ** (share**3)
+    return 1 - (1 - p.gamma) / math.pow(p.horizon_growth, share**3)
 
 
 def minibatches(rng: np.random.Generator, batch: int, parts: int, epochs: int) -> Array:
