@@ -253,41 +253,40 @@ def test_in_a_budget_of_time_the_step_size_falls_with_the_time_that_is_spent(tra
     assert rates[-1] < 0.00025 / 2
 
 
+@pytest.fixture
+def dialled(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[float]]:
+    """Train PPO for four updates, and return what one of its dials was set to in each."""
+
+    def train(dial: str, **params: Any) -> list[float]:
+        ppo, seen = module("ppo"), []
+        update = ppo.update
+
+        def watched(learner: Any, rollout: Any, shuffles: Any, dials: dict[str, Any], *more: Any) -> Any:
+            seen.append(float(dials[dial]))
+            return update(learner, rollout, shuffles, dials, *more)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ppo, "update", watched)
+            trained(f"{dial} {len(params)}", "ppo", 512, **params)
+        return seen
+
+    return train
+
+
 def test_the_entropy_bonus_falls_to_zero_over_the_budget_where_that_is_asked_for(
-    trained: Trained, monkeypatch: pytest.MonkeyPatch
+    dialled: Callable[..., list[float]],
 ) -> None:
-    ppo, seen = module("ppo"), []
-    update = ppo.update
-
-    def watched(learner: Any, rollout: Any, shuffles: Any, dials: dict[str, Any], *more: Any) -> Any:
-        seen.append(float(dials["entropy_weight"]))
-        return update(learner, rollout, shuffles, dials, *more)
-
-    monkeypatch.setattr(ppo, "update", watched)
-    trained("still", "ppo", 512, entropy_weight=0.5)
-    assert seen == [0.5] * 4
-    seen.clear()
-    trained("falling", "ppo", 512, entropy_weight=0.5, anneal_entropy=True)
-    assert seen == [0.5, 0.375, 0.25, 0.125]
+    assert dialled("entropy_weight", entropy_weight=0.5) == [0.5] * 4
+    assert dialled("entropy_weight", entropy_weight=0.5, anneal_entropy=True) == [0.5, 0.375, 0.25, 0.125]
 
 
 def test_the_discount_sees_further_late_in_the_budget_where_that_is_asked_for(
-    trained: Trained, monkeypatch: pytest.MonkeyPatch
+    dialled: Callable[..., list[float]],
 ) -> None:
-    ppo, seen = module("ppo"), []
-    update = ppo.update
-
-    def watched(learner: Any, rollout: Any, shuffles: Any, dials: dict[str, Any], *more: Any) -> Any:
-        seen.append(float(dials["gamma"]))
-        return update(learner, rollout, shuffles, dials, *more)
-
-    monkeypatch.setattr(ppo, "update", watched)
-    trained("still", "ppo", 512)
-    assert seen == [float(np.float32(0.99))] * 4
-    seen.clear()
-    trained("growing", "ppo", 512, gamma=0.9, horizon_growth=16.0)
+    assert dialled("gamma") == [float(np.float32(0.99))] * 4
     by_hand = [10, 10 * 16 ** (1 / 64), 10 * 16 ** (1 / 8), 10 * 16 ** (27 / 64)]
-    assert [1 / (1 - gamma) for gamma in seen] == pytest.approx(by_hand, rel=1e-4)
+    grown = dialled("gamma", gamma=0.9, horizon_growth=16.0)
+    assert [1 / (1 - gamma) for gamma in grown] == pytest.approx(by_hand, rel=1e-4)
 
 
 @pytest.mark.parametrize(("trainer", "env"), [("sac", "CartPole-v1"), ("dqn", "Pendulum-v1")])
