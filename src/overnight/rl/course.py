@@ -120,7 +120,7 @@ class Course(ABC):
     def keep(self, training: Training) -> None:
         """Save the policy where another tenth of the budget is spent, and everything where a leg is over.
 
-        Rehearsals take an eleventh of the budget at most: the dearer one was, the later comes the next.
+        Rehearsals take about an eleventh of the budget at most: the dearer one was, the later comes the next.
         """
         share = training.share(self.steps)
         if share >= self.saved + max(_EVERY, 10 * self.rehearsal_share):

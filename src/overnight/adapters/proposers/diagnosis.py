@@ -133,7 +133,7 @@ def _input(params: Mapping[str, Scalar], told: Mapping[str, float]) -> Iterator[
 
 
 def _forgetful(params: Mapping[str, Scalar], told: Mapping[str, float]) -> Iterator[Finding]:
-    """Half of the steps lie before the middle half of a run is over, so twice their mean is the whole run."""
+    """The steps told are a mean over the middle half of a run, so the whole run has twice as many."""
     lost, steps = told.get("forgotten", 0.0), 2 * told.get("env_steps", 0.0)
     cheap = _REHEARSED * told.get("episodic_length", steps) <= _CHEAP * steps
     if lost > _LOST and cheap and params.get("rehearsal_episodes") == 0:
