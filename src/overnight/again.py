@@ -8,7 +8,9 @@ ran, is not launched here either. A reproduction is a note in the ledger and dec
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +30,8 @@ from overnight.trials import Bench, lay_out
 
 LOOK_SECONDS = 0.1
 TELL_SECONDS = 10.0
+_SOON = 60.0
+"""After a minute it is told once a minute that trainings go on."""
 _STOP_SECONDS = 10.0
 
 
@@ -88,30 +92,63 @@ def runs_behind(bench: Bench, name: str, *, everything: bool) -> tuple[str, ...]
     return (median,)
 
 
-def reproduce(bench: Bench, name: str, tell: Callable[[str], None]) -> Reproduction:
-    """Train one run again in a folder of its own, measure it, compare it, and note the result in the ledger."""
-    run = _launched(bench, name)
-    _check(bench, run)
-    before = tuple(total for _, total in _recorded(bench, name))
-    folder, began = bench.study.at.reproductions / name, time.monotonic()
-    train_once(bench, run, folder, lambda seconds: tell(f"{name} is training again: {seconds}"))
-    after, because = _measured(bench, name, folder)
-    found = Reproduction(name, run.candidate, before, after, because, time.monotonic() - began)
-    clear(folder)
-    bench.study.append(Actor.ENGINE, Note(says=f"{name} was trained again. {found.says()}"[:1900]))
-    return found
+def reproduce(bench: Bench, names: Sequence[str], tell: Callable[[str], None]) -> Generator[Reproduction]:
+    """Train runs again, each in a folder of its own, measure and compare them, and note each result in the ledger."""
+    runs = {bench.study.at.reproductions / name: _launched(bench, name) for name in names}
+    for run in runs.values():
+        _check(bench, run)
+    began = {}
+
+    def starting(run: Run) -> None:
+        began[run.id] = time.monotonic()
+        tell(f"{run.id} is training again ({len(began)} of {len(runs)})")
+
+    wanted = deque((run, folder) for folder, run in runs.items())
+    with closing(train_side_by_side(bench, wanted, starting, tell)) as ended:
+        for folder in ended:
+            run = runs[folder]
+            before = tuple(total for _, total in _recorded(bench, run.id))
+            after, because = _measured(bench, run.id, folder)
+            found = Reproduction(run.id, run.candidate, before, after, because, time.monotonic() - began[run.id])
+            clear(folder)
+            bench.study.append(Actor.ENGINE, Note(says=f"{run.id} was trained again. {found.says()}"[:1900]))
+            yield found
 
 
-def train_once(bench: Bench, run: Run, folder: Path, tell: Callable[[str], None]) -> None:
-    """Train in a folder of its own by the one launch path, to the end; whoever interrupts it stops the training."""
-    _remove(bench.launcher, folder)
-    prepared = lay_out(bench, run, folder)
+def train_side_by_side(
+    bench: Bench, wanted: deque[tuple[Run, Path]], starting: Callable[[Run], None], tell: Callable[[str], None]
+) -> Generator[Path]:
+    """Train by the one launch path, as many at a time as there are slots, and give back each folder as its run ends.
+
+    Whoever takes the folders may put a run that was lost at the end of the queue again. Closing this stops every
+    training.
+    """
+    going: dict[Path, Run] = {}
+    told = began = time.monotonic()
     try:
-        launch(prepared, bench.launcher)
-        _wait(bench.launcher, folder, lambda seconds: tell(f"{seconds:.0f} s"))
-    except BaseException:
-        _stop(bench.launcher, folder)
-        raise
+        while wanted or going:
+            while wanted and len(going) < bench.slots:
+                run, folder = wanted.popleft()
+                starting(run)
+                _remove(bench.launcher, folder)
+                prepared, slot = lay_out(bench, run, folder), bench.free_slot()
+                going[folder] = run
+                bench.watch(str(folder), folder, slot)
+                launch(prepared, bench.launcher)
+            ended = next((folder for folder in going if not bench.launcher.is_alive(folder)), None)
+            if ended is not None:
+                del bench.going[str(ended)], going[ended]
+                yield ended
+                continue
+            now = time.monotonic()
+            if now - told >= (TELL_SECONDS if now - began < _SOON else _SOON):
+                told = now
+                tell(f"{', '.join(run.id for run in going.values())}: {now - began:.0f} s since the first began")
+            time.sleep(LOOK_SECONDS)
+    finally:
+        for folder in going:
+            bench.going.pop(str(folder), None)
+            _stop(bench.launcher, folder)
 
 
 def _check(bench: Bench, run: Run) -> None:
@@ -164,16 +201,6 @@ def _measured(bench: Bench, name: str, folder: Path) -> tuple[tuple[float, ...],
     seeds = tuple(seed for seed, _ in _recorded(bench, name))
     found: Measured = measure(bench.study.machine, bench.contract.task.env, folder, seeds)
     return tuple(total for _, total, _ in found.episodes), found.error
-
-
-def _wait(launcher: Launcher, folder: Path, tell: Callable[[float], None]) -> None:
-    began, told = time.monotonic(), 0
-    while launcher.is_alive(folder):
-        seconds = time.monotonic() - began
-        if seconds >= told * TELL_SECONDS:
-            tell(seconds)
-            told += 1
-        time.sleep(LOOK_SECONDS)
 
 
 def _stop(launcher: Launcher, folder: Path) -> None:

@@ -1,18 +1,21 @@
 """A certified change, unmodified, against the baseline in other environments and at longer budgets.
 
-The trees, the command, the machine and the train seeds are the same for both arms, which take turns. The launch path
-is the one that every run takes, and what never passed the gate is not launched here either. Results lie in files of
-their own and are noted in the ledger. They decide nothing and are never part of a claim.
+The trees, the command, the machine and the train seeds are the same for both arms, which take turns, and run side by
+side where the machine has the cores. The launch path is the one that every run takes, and what never passed the gate
+is not launched here either. Results lie in files of their own and are noted in the ledger. They decide nothing and are
+never part of a claim.
 """
 
 import json
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from overnight.admission import may_launch_now
-from overnight.again import train_once
+from overnight.again import train_side_by_side
 from overnight.begin import EPISODE_STEPS, env_facts, slug
 from overnight.claims import incumbent
 from overnight.contract import trainers
@@ -89,10 +92,7 @@ def transfer(journey: Journey, wanted: Sequence[Setting]) -> Iterator[Transfer]:
     _check(journey)
     progress = _Progress(journey, sum(len(list(_missing(journey, one))) for one in wanted))
     for setting in wanted:
-        for arm, number in _missing(journey, setting):
-            progress.begin(f"{setting.told()}: {arm}, seed {number + 1} of {journey.seeds}")
-            _try(journey, setting, arm, number)
-            progress.done += 1
+        _train(journey, setting, progress)
         yield _settled(journey, setting)
 
 
@@ -172,12 +172,49 @@ def _missing(journey: Journey, setting: Setting) -> Iterator[tuple[str, int]]:
                 yield arm, number
 
 
-def _try(journey: Journey, setting: Setting, arm: str, number: int) -> None:
-    """One run with its measurement, left behind as a file; a run that was lost is tried again."""
-    bench = replace(journey.bench, contract=_changed(journey.bench.contract, setting))
-    state, at = bench.study.state, _folder(journey, setting)
+def _train(journey: Journey, setting: Setting, progress: "_Progress") -> None:
+    """Every run of a setting that is not on file, with its measurement left as a file; a lost one is tried again."""
+    bench, at = replace(journey.bench, contract=_changed(journey.bench.contract, setting)), _folder(journey, setting)
+    runs = {at / f"{arm}-{number + 1}": _run(journey, bench, arm, number) for arm, number in _missing(journey, setting)}
+    tries = Counter[Path]()
+    make_folder(bench.study.machine, at)
+
+    def starting(run: Run) -> None:
+        arm = "candidate" if run.candidate == journey.candidate else "baseline"
+        progress.begin(f"{setting.told()}: {arm}, seed {run.number + 1} of {journey.seeds}")
+
+    wanted = deque((run, folder) for folder, run in runs.items())
+    with closing(train_side_by_side(bench, wanted, starting, journey.tell)) as ended:
+        for folder in ended:
+            if _record(bench, runs[folder], folder):
+                progress.done += 1
+                continue
+            tries[folder] += 1
+            if tries[folder] == MOST_TRIES:
+                says = f"It was lost {MOST_TRIES} times in a row in {setting.told()}; nothing was recorded."
+                raise Refused(runs[folder].candidate, (says,))
+            progress.wanted += 1
+            wanted.append((runs[folder], folder))
+
+
+def _record(bench: Bench, run: Run, folder: Path) -> bool:
+    """Measure a run that has ended and leave its score as a file; False where it was lost without its own fault."""
+    ended = exit_of(bench.study.machine, folder)
+    sweep(folder)
+    if ended is None or ended.outcome.is_repeated():
+        return False
+    score, because = _measured(bench, folder) if ended.outcome is Outcome.COMPLETED else (None, ended.because)
+    clear(folder)
+    found = {"train_seed": run.train_seed, "score": score, "because": because}
+    write_file(bench.study.machine, folder.with_suffix(".json"), canonical(found) + b"\n")
+    return True
+
+
+def _run(journey: Journey, bench: Bench, arm: str, number: int) -> Run:
+    """One arm on one seed, under the changed terms."""
+    state = bench.study.state
     name = journey.candidate if arm == "candidate" else state.baseline
-    run = Run(
+    return Run(
         id=f"r-{2 * number + (arm == 'candidate') + 1:04d}",
         candidate=name,
         tree=state.candidates[name].tree,
@@ -189,21 +226,6 @@ def _try(journey: Journey, setting: Setting, arm: str, number: int) -> None:
         contract=digest(bench.whole),
         comparability=bench.contract.comparability(),
     )
-    folder = at / f"{arm}-{number + 1}"
-    make_folder(bench.study.machine, at)
-    for _ in range(MOST_TRIES):
-        train_once(bench, run, folder, journey.tell)
-        ended = exit_of(bench.study.machine, folder)
-        sweep(folder)
-        if ended is not None and not ended.outcome.is_repeated():
-            score, because = None, ended.because
-            if ended.outcome is Outcome.COMPLETED:
-                score, because = _measured(bench, folder)
-            clear(folder)
-            found = {"train_seed": run.train_seed, "score": score, "because": because}
-            write_file(bench.study.machine, at / f"{arm}-{number + 1}.json", canonical(found) + b"\n")
-            return
-    raise Refused(name, (f"It was lost {MOST_TRIES} times in a row in {setting.told()}; nothing was recorded.",))
 
 
 def _measured(bench: Bench, folder: Path) -> tuple[float | None, str]:
@@ -256,13 +278,14 @@ class _Progress:
 
     journey: Journey
     wanted: int
+    began: int = 0
     done: int = 0
-    began: float = 0.0
+    since: float = 0.0
 
     def begin(self, doing: str) -> None:
-        self.began = self.began or time.monotonic()
+        self.since, self.began = self.since or time.monotonic(), self.began + 1
         left = ""
         if self.done:
-            seconds = (time.monotonic() - self.began) / self.done * (self.wanted - self.done)
+            seconds = (time.monotonic() - self.since) / self.done * (self.wanted - self.done)
             left = f", about {seconds / 60:.0f} min left" if seconds >= 90 else f", about {seconds:.0f} s left"
-        self.journey.tell(f"{doing} ({self.done + 1} of {self.wanted} runs{left})")
+        self.journey.tell(f"{doing} ({self.began} of {self.wanted} runs{left})")

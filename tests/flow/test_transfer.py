@@ -1,15 +1,21 @@
 """A certified change elsewhere: the same trees, the same seeds, the one launch path, and never part of a claim."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from overnight import transfer
+from overnight.ports import Machine
+from overnight.records.job import Exit
+from overnight.room import usable_cores
 from overnight.study.stored import STORED
 from scenes import Said, Scene
 
 Verb = Callable[..., Said]
+ARMS = ("baseline", "candidate")
 
 
 def travel(verb: Verb, scene: Scene, *words: str) -> Said:
@@ -121,3 +127,30 @@ def test_a_stack_of_code_is_transferred_as_a_whole(certified: Scene, verb: Verb)
     assert said.code == 0, said.stderr
     one = json.loads(said.stdout)["transfers"][0]
     assert one["candidate"] == "c-0003" and one["tree"] == certified.state().candidates["c-0003"].tree
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="one core takes one run at a time")
+def test_both_arms_train_side_by_side_on_cores_of_their_own(params: Scene, verb: Verb) -> None:
+    assert travel(verb, params, "--budget", "2x", "--seeds", "2").code == 0
+    jobs = [json.loads(next(params.at.transfers.glob(f"*/{arm}-1/job.json")).read_text()) for arm in ARMS]
+    assert all(len(one["cores"]) == 1 for one in jobs) and jobs[0]["cores"] != jobs[1]["cores"]
+
+
+def test_a_run_that_is_lost_is_trained_again_and_three_losses_end_the_journey(
+    params: Scene, verb: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, lost = transfer.exit_of, Counter[Path]()
+
+    def forgetful(machine: Machine, folder: Path) -> Exit | None:
+        lost[folder] += 1
+        return None if folder.name == "baseline-2" and lost[folder] <= losses else told(machine, folder)
+
+    monkeypatch.setattr(transfer, "exit_of", forgetful)
+    losses = 2
+    said = travel(verb, params, "--budget", "2x", "--seeds", "2")
+    assert said.code == 0 and "(6 of 6 runs" in said.stderr, said.stderr
+    lost.clear()
+    losses = 3
+    said = travel(verb, params, "--budget", "3x", "--seeds", "2")
+    assert said.code == 3 and "It was lost 3 times in a row" in said.stderr
+    assert not list(params.at.transfers.glob("*-3x-*/transfer.json"))

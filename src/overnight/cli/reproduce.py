@@ -1,5 +1,6 @@
 """`overnight reproduce`: train it again, and compare every episode."""
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -21,13 +22,13 @@ def reproduce(
 ) -> int:
     """Train a run again from the same tree, with the same seed and budget, and compare each episode's return.
 
-    Of a candidate the median run is trained again. The result is noted in the ledger and decides nothing. Exits
-    with 1 when an episode differs. Ctrl-C stops the training.
+    Of a candidate the median run is trained again; of several runs, as many go side by side as in a night. The result
+    is noted in the ledger and decides nothing. Exits with 1 when an episode differs. Ctrl-C stops the training.
 
     Examples: `overnight reproduce`, `overnight reproduce r-0007`, `overnight reproduce c-0004 --all`
     """
     from overnight.adapters.launchers.local import LocalLauncher
-    from overnight.admission import read_terms
+    from overnight.admission import read_terms, slots
     from overnight.again import reproduce as train_again
     from overnight.again import runs_behind
     from overnight.candidate.tree import Store
@@ -43,12 +44,14 @@ def reproduce(
         if contract is None or not study.state.baseline:
             raise UserError(f"{at.task.name}/{at.name}", "has not trained anything yet", hint="`overnight start` does")
         seeds = Seeds(load_key(study.state.seed_commitment or ""), f"{at.task.name}/{at.name}")
-        bench = Bench(study, Store(machine, at.task.root.store), contract, LocalLauncher(), seeds, 1, say)
-        found = []
-        for run in runs_behind(bench, name or incumbent(study.state), everything=everything):
-            found.append(train_again(bench, run, say))
-            if everything:
-                say(f"{run}: {found[-1].says()}")
+        bench = Bench(study, Store(machine, at.task.root.store), contract, LocalLauncher(), seeds, slots(contract), say)
+        names, found = runs_behind(bench, name or incumbent(study.state), everything=everything), []
+        with closing(train_again(bench, names, say)) as compared:
+            for one in compared:
+                found.append(one)
+                if everything:
+                    say(f"{one.run}: {one.says()}")
+    found.sort(key=lambda one: names.index(one.run))
     same = all(one.is_identical() for one in found)
     told = [
         {

@@ -26,14 +26,15 @@ def transfer(
 ) -> int:
     """Train the certified change and the baseline, both unmodified, somewhere else, and compare them.
 
-    Same train seeds, same machine, arms taking turns, every environment at every budget. The result is a table and a
-    bar chart in the study's folder `transfers`, and a note in the ledger; the claim stays what it was. What is on file
-    is not trained again, so a journey that was interrupted goes on. Ctrl-C stops the training.
+    Same train seeds, same machine, arms taking turns, side by side as in a night, every environment at every budget.
+    The result is a table and a bar chart in the study's folder `transfers`, and a note in the ledger; the claim stays
+    what it was. What is on file is not trained again, so a journey that was interrupted goes on. Ctrl-C stops the
+    training.
 
     Examples: `overnight transfer --env Acrobot-v1`, `overnight transfer c-0007 --budget 4x --seeds 8`
     """
     from overnight.adapters.launchers.local import LocalLauncher
-    from overnight.admission import read_terms
+    from overnight.admission import read_terms, slots
     from overnight.candidate.tree import Store
     from overnight.errors import UserError
     from overnight.evaluate.seeds import Seeds, load_key
@@ -52,7 +53,7 @@ def transfer(
         if contract is None or not study.state.baseline:
             raise UserError(f"{at.task.name}/{at.name}", "has not trained anything yet", hint="`overnight start` does")
         key = Seeds(load_key(study.state.seed_commitment or ""), f"{at.task.name}/{at.name}")
-        bench = Bench(study, Store(machine, at.task.root.store), contract, LocalLauncher(), key, 1, say)
+        bench = Bench(study, Store(machine, at.task.root.store), contract, LocalLauncher(), key, slots(contract), say)
         found = certified(bench, name)
         wanted = settings(machine, contract, env or [], times)
         say(f"{found} and the baseline, {seeds} seeds each in {len(wanted)} settings: {2 * seeds * len(wanted)} runs.")
