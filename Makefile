@@ -8,7 +8,7 @@ ENV ?= CartPole-v1
 HOURS ?= 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help run night test check bench bench-mujoco bench-page bench-sandbox bench-search peers speed soak soak-nights features system reference changelog wheel clean learning
+.PHONY: help run night test check bench bench-mujoco bench-page bench-sandbox bench-search nights peers speed soak soak-nights features system reference changelog wheel clean learning
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -67,6 +67,9 @@ bench-sandbox: $(VENV)/.ready ## measure isolation: the start of each tier, and 
 
 bench-search: $(VENV)/.ready ## the search beside TPE, random search and keep-or-revert at equal steps: under 100 minutes, goes on where it was stopped
 	@$(BIN)/python benchmarks/search.py
+
+nights: $(VENV)/.ready ## whole nights without anybody, warm, cold and on an unknown environment, and their worth elsewhere: eight hours
+	@$(BIN)/python benchmarks/unattended.py
 
 speed: $(VENV)/.ready ## measure the built-in trainers: steps a second, ms an update, where the time goes
 	@$(BIN)/python benchmarks/trainers.py

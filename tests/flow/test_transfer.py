@@ -11,6 +11,7 @@ from overnight import transfer
 from overnight.ports import Machine
 from overnight.records.job import Exit
 from overnight.room import usable_cores
+from overnight.run.launch import exit_of
 from overnight.study.stored import STORED
 from scenes import Said, Scene
 
@@ -139,11 +140,11 @@ def test_both_arms_train_side_by_side_on_cores_of_their_own(params: Scene, verb:
 def test_a_run_that_is_lost_is_trained_again_and_three_losses_end_the_journey(
     params: Scene, verb: Verb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told, lost = transfer.exit_of, Counter[Path]()
+    lost = Counter[Path]()
 
     def forgetful(machine: Machine, folder: Path) -> Exit | None:
         lost[folder] += 1
-        return None if folder.name == "baseline-2" and lost[folder] <= losses else told(machine, folder)
+        return None if folder.name == "baseline-2" and lost[folder] <= losses else exit_of(machine, folder)
 
     monkeypatch.setattr(transfer, "exit_of", forgetful)
     losses = 2

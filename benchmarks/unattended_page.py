@@ -1,0 +1,81 @@
+"""From the records of whole nights to a page: what each certified, when, at what cost, and its worth elsewhere."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from overnight.records.codec import decode
+from overnight.records.transfer import Transfer
+from overnight.report.transfers import table
+
+Line = Mapping[str, Any]
+TITLES = {
+    "warm": "Warm: the search knows settings of this family",
+    "cold": "Cold: every recipe and published setting of this family withheld",
+    "unknown": "An environment whose family has no recipe",
+}
+INTRODUCTION = """# Whole nights, unattended
+
+Written by `make nights`, which runs `overnight start` and then `overnight transfer`, without anybody and without a
+language model; [the guide](../docs/guides/benchmarks.md#whole-nights) says how. The baseline is CleanRL's plain
+settings. Certified scores are greedy means over 100 hidden episodes of each fresh train seed, none of which chose
+anything. Intervals are 95 %.
+"""
+
+
+def page(lines: Sequence[Line]) -> str:
+    """The whole page: the last record of each night."""
+    last = {line["night"]: line for line in lines}
+    parts = [INTRODUCTION]
+    for name, title in TITLES.items():
+        parts += [f"## {title}", "", *(_night(last[name]) if name in last else ["Not measured yet.", ""])]
+    return "\n".join(parts)
+
+
+def _night(line: Line) -> list[str]:
+    cold = " --cold" if line["night"] == "cold" else ""
+    out = [
+        f"`overnight start {line['env']} --hours {line['hours']:g}{cold} --yes`: "
+        f"{line['candidates']} candidates, {line['runs']} trainings of {line['steps']:,.0f} steps, "
+        f"{line['run_wall']:,.0f} s of training of which {line['run_cpu']:,.0f} s processor time.{_load(line)}",
+        "",
+    ]
+    if not line["claims"]:
+        return [*out, "Nothing was certified.", ""]
+    out += [
+        "| certified | in minute | baseline, each seed | certified, each seed | mean | gain, 95 % |",
+        "|---|---|---|---|---|---|",
+    ]
+    for claim in line["claims"]:
+        low, middle, high = claim["gain"]
+        cells = (
+            claim["candidate"],
+            f"{claim['at']:.0f}",
+            _scores(claim["theirs"]),
+            _scores(claim["ours"]),
+            f"{_mean(claim['theirs'])} → {_mean(claim['ours'])}",
+            f"{middle:+.0f} ({low:+.0f} to {high:+.0f})",
+        )
+        out.append(f"| {' | '.join(cells)} |")
+    for claim in line["claims"]:
+        changes = ", ".join(f"`{key}` {value}" for key, value in sorted(claim["params"].items()))
+        out += ["", f"{claim['candidate']}: {changes}."]
+    found = [decode(Transfer, one, where="nights.jsonl") for one in line["transfers"]]
+    if found:
+        out += ["", "Elsewhere, unmodified:", "", table(found, unit="return").strip()]
+    return [*out, ""]
+
+
+def _load(line: Line) -> str:
+    if "foreign" not in line:
+        return ""
+    return f" Others used {line['foreign']:.0%} of the machine."
+
+
+def _scores(scores: Sequence[float | None]) -> str:
+    return ", ".join("lost" if one is None else f"{one:.0f}" for one in scores)
+
+
+def _mean(scores: Sequence[float | None]) -> str:
+    known = [one for one in scores if one is not None]
+    return f"{fmean(known):.1f}" if known else "none"
