@@ -31,7 +31,7 @@ night: $(VENV)/.ready ## enter the loop: make night ENV=CartPole-v1 HOURS=8
 	@mkdir -p build/night && $(BIN)/overnight start "$(ENV)" --hours "$(HOURS)" --dir build/night
 
 test: check ## every check that CI runs, in under 12 minutes on 2 cores
-	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.ready ## format, lint, types, generated pages
 	@$(BIN)/ruff format --check --quiet src tests tools benchmarks
