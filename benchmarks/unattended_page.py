@@ -1,10 +1,11 @@
 """From the records of whole nights to a page: what each certified, when, at what cost, and its worth elsewhere."""
 
+import json
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from overnight.records.codec import decode
+from overnight.records.codec import loads
 from overnight.records.transfer import Transfer
 from overnight.report.transfers import table
 
@@ -60,7 +61,7 @@ def _night(line: Line) -> list[str]:
     for claim in line["claims"]:
         changes = ", ".join(f"`{key}` {value}" for key, value in sorted(claim["params"].items()))
         out += ["", f"{claim['candidate']}: {changes}."]
-    found = [decode(Transfer, one, where="nights.jsonl") for one in line["transfers"]]
+    found = [loads(Transfer, json.dumps(one).encode(), where="nights.jsonl") for one in line["transfers"]]
     if found:
         out += ["", "Elsewhere, unmodified:", "", table(found, unit="return").strip()]
     return [*out, ""]

@@ -1,8 +1,14 @@
 """The page of whole nights: what was certified, when, at what cost, and what is not known is said."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from overnight.records.codec import dumps
+from overnight.records.env import EnvSpec
+from overnight.records.order import RunBudget
+from overnight.records.transfer import Transfer
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -50,3 +56,24 @@ def test_what_was_not_measured_and_what_was_not_certified_is_said() -> None:
 
 def test_the_last_record_of_a_night_counts() -> None:
     assert "Nothing was certified." not in page([night(claims=[]), night()])
+
+
+def test_what_a_change_was_worth_elsewhere_has_a_row() -> None:
+    made = Transfer(
+        candidate="c-0002",
+        tree="a" * 40,
+        baseline="b" * 40,
+        env=EnvSpec(backend="gymnasium", id="Pendulum-v1"),
+        budget=RunBudget(unit="env_steps", amount=1000),
+        times=1.0,
+        hardware="any, cpu, 1 cores a run",
+        train_seeds=(1, 2),
+        ours=(-150.0, -160.0),
+        theirs=(-280.0, -270.0),
+        gain=120.0,
+        gain_low=60.0,
+        gain_high=180.0,
+        says="Pendulum-v1: the gain holds.",
+    )
+    told = page([night(transfers=[json.loads(dumps(made))])])
+    assert "Elsewhere, unmodified:" in told and "+60 to +180" in told
