@@ -2,8 +2,8 @@
 
 Each night is the public command, `overnight start`, in a folder under `build/nights`, without anybody and without a
 language model; then its certified change is taken to other environments and to a longer training with `overnight
-transfer`. A night that was stopped goes on where it was. What came of it is read from the ledger, so every number on
-the page is one that the study can be audited for, and is added to `benchmarks/measured/nights.jsonl`.
+transfer`. A night that was stopped goes on where it was. What it tried, certified and cost is read from its ledger, and
+is added to `benchmarks/measured/nights.jsonl` with what it was worth elsewhere and with the load of the machine.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +48,7 @@ NIGHTS = {
         elsewhere=(("--env=LunarLanderContinuous-v3", "--env=Pendulum-v1"), ("--budget=4x", "--seeds=4")),
     ),
     "cold": Night("BipedalWalker-v3", 4.0, cold=True, elsewhere=()),
-    "unknown": Night("Reacher-v5", 0.5, cold=False, elsewhere=()),
+    "unknown": Night("FrozenLake-v1", 0.5, cold=False, elsewhere=()),
 }
 
 
@@ -66,7 +66,7 @@ def sit(name: str, night: Night, folder: Path, hours: float) -> Line:
 
 def overnight(*words: str, folder: Path) -> None:
     """Give one command, and stop where it fails."""
-    done = subprocess.run([sys.executable, "-m", "overnight", *words, "--dir", str(folder)], check=False)
+    done = subprocess.run([sys.executable, "-m", "overnight.cli.main", *words, "--dir", str(folder)], check=False)
     if done.returncode:
         sys.exit(f"overnight {' '.join(words)} ended with {done.returncode}")
 
@@ -80,10 +80,11 @@ def _children() -> float:
 
 
 def told(folder: Path) -> Line:
-    """A night in numbers, from its ledger alone."""
+    """A night in numbers, from its ledger, and the transfers beside it."""
     machine = RealMachine()
     at = active_study(machine, folder)
-    state, entries = read_state(machine, at), list(_entries(machine, at.folder))
+    state, entries = read_state(machine, at), list[Line]()
+    read_sound(machine, at.folder, lambda entry, _: entries.append(dict(entry)))
     data = [(one["kind"], one["data"]) for one in entries]
     scores = {one["run"]: one["score"] for kind, one in data if kind == "measured"}
     claims = [one for kind, one in data if kind == "decided" and one["verdict"] == "certified"]
@@ -115,16 +116,8 @@ def told(folder: Path) -> Line:
     }
 
 
-def _entries(machine: RealMachine, folder: Path) -> Iterator[Line]:
-    found: list[Line] = []
-    read_sound(machine, folder, lambda entry, _: found.append(dict(entry)))
-    yield from found
-
-
 def _minutes(entries: list[Line], claim: Line) -> float:
     """Minutes from the word to begin until a claim."""
-    from datetime import datetime
-
     first = next(one["at"] for one in entries if one["kind"] == "entered")
     last = next(one["at"] for one in entries if one["kind"] == "decided" and one["data"] == claim)
     return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds() / 60

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from overnight.contract.trainers import family, recipe
 from overnight.records.codec import dumps
 from overnight.records.env import EnvSpec
 from overnight.records.order import RunBudget
@@ -12,7 +13,8 @@ from overnight.records.transfer import Transfer
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from unattended_page import page
+import unattended
+from unattended_page import TITLES, page
 
 CLAIM = {
     "candidate": "c-0002",
@@ -77,3 +79,8 @@ def test_what_a_change_was_worth_elsewhere_has_a_row() -> None:
     )
     told = page([night(transfers=[json.loads(dumps(made))])])
     assert "Elsewhere, unmodified:" in told and "+60 to +180" in told
+
+
+def test_the_unknown_environment_is_of_no_family_and_every_night_has_a_title() -> None:
+    assert family(unattended.NIGHTS["unknown"].env) is None and recipe("ppo", unattended.NIGHTS["unknown"].env) is None
+    assert unattended.NIGHTS.keys() == TITLES.keys()

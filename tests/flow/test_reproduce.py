@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from overnight.adapters.launchers.local import LocalLauncher
+from overnight.room import usable_cores
 from scenes import Said, Scene, clean_env, git
 
 Verb = Callable[..., Said]
@@ -109,29 +110,29 @@ def test_ctrl_c_stops_the_training(params: Scene) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started us may have it ignored
     try:
         child = subprocess.Popen(
-            [sys.executable, "-m", "overnight.cli.main", "reproduce", "--dir", str(params.project)],
+            [sys.executable, "-m", "overnight.cli.main", "reproduce", "c-0001", "--all", "--dir", str(params.project)],
             env=clean_env(),
             stderr=subprocess.DEVNULL,
         )
-        folder = wait_for_a_run(params)
+        folders = wait_for_runs(params, min(usable_cores(), 8))
         os.kill(child.pid, signal.SIGINT)
         assert child.wait(30) == 130
     finally:
         signal.signal(signal.SIGINT, before)
         Path(command).write_text(text)
-    assert not LocalLauncher().is_alive(folder)
+    assert not any(LocalLauncher().is_alive(folder) for folder in folders)
     told = [note for note in params.entries("noted") if not note["says"].startswith("Isolation ")]
     assert not told, "a reproduction that was stopped says nothing"
 
 
-def wait_for_a_run(scene: Scene) -> Path:
+def wait_for_runs(scene: Scene, count: int) -> list[Path]:
     until = time.monotonic() + 30
     while time.monotonic() < until:
-        found = list(scene.at.reproductions.glob("*/out"))
-        if found:
-            return found[0].parent
+        found = [path.parent for path in scene.at.reproductions.glob("*/out")]
+        if len(found) == count:
+            return found
         time.sleep(0.05)
-    raise AssertionError("nothing was launched")
+    raise AssertionError(f"{count} runs were not launched")
 
 
 def test_a_damaged_artefact_is_not_compared_with(params: Scene, verb: Verb) -> None:

@@ -58,8 +58,9 @@ def test_a_stop_of_the_whole_tree_changes_no_verdict_and_no_budget_and_the_repor
     outcomes = [run.outcome for run in scene.state().runs.values()]
     hit = [data for data in scene.entries("ended") if data["outcome"] == Outcome.INFRASTRUCTURE]
     assert hit and all("The machine stood still for" in data["because"] for data in hit)
-    fine = {Outcome.COMPLETED, Outcome.INFRASTRUCTURE, Outcome.STOPPED}  # what the race no longer needs is stopped
-    assert set(outcomes) <= fine, "nobody is blamed for it"
+    assert set(outcomes) <= {Outcome.COMPLETED, Outcome.INFRASTRUCTURE, Outcome.STOPPED}, "nobody is blamed for it"
+    stopped = {run.candidate for run in scene.state().runs.values() if run.outcome is Outcome.STOPPED}
+    assert stopped <= {data["candidate"] for data in scene.entries("decided")}, "only what was settled is stopped"
     judged = {run for data in scene.entries("decided") for run in data["evidence"]}
     assert not judged & {data["run"] for data in hit}, "what was going then is not scored"
     assert all(data["wall_seconds"] < STOP_SECONDS + 30 for data in hit)
