@@ -40,6 +40,7 @@ def view(told: Mapping[str, float], **params: Scalar) -> View:
     ("told", "params", "key", "value"),
     [
         ({"updates": 4.0}, {"rollout_steps": 512}, "rollout_steps", 64),
+        ({"updates": 16.0}, {"rollout_steps": 512}, "rollout_steps", 256),
         ({"approx_kl": 0.0001}, {}, "learning_rate", 0.0025),
         ({"approx_kl": 0.0025}, {}, "learning_rate", 0.0005),
         ({"approx_kl": 0.25}, {"learning_rate": 0.01}, "learning_rate", 0.002),

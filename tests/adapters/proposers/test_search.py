@@ -191,6 +191,12 @@ def test_another_seed_brings_other_ideas() -> None:
     assert ask(view(seed=1)) != ask(view(seed=2))
 
 
+def test_what_is_searched_in_powers_of_two_stays_one_above_a_thousand() -> None:
+    steps = Parameter(name="rollout_steps", type="int", default=128, low=8, high=4096, log=True, says="Steps.")
+    one = search.Dimension(steps, 8, 4096, doubling=True)
+    assert [one.from_optuna(power) for power in (3, 10, 11, 12)] == [8, 1024, 2048, 4096]
+
+
 def test_forty_ideas_are_forty_different_ones() -> None:
     seen, met = view(), {fingerprint(view().params, TOY)}
     for number in range(40):

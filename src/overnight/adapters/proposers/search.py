@@ -92,8 +92,8 @@ class Dimension:
         return FloatDistribution(self.low, self.high, log=self.parameter.log and self.low > 0)
 
     def from_optuna(self, value: Any) -> Scalar:  # noqa: ANN401 - Optuna gives back what the distribution holds
-        """A drawn value as the trainer takes it, with three digits."""
-        return rounded(2**value if self.doubling else value, self.parameter)
+        """A drawn value as the trainer takes it, with three digits; a power of two stays one."""
+        return int(2**value) if self.doubling else rounded(value, self.parameter)
 
     def to_optuna(self, value: Scalar) -> Any:  # noqa: ANN401 - whatever the distribution holds
         """A tried value as Optuna takes it, moved into the range where it lies outside."""
