@@ -297,6 +297,10 @@ def _gain(contract: Contract, found: Forecast) -> str:
     if found.noise_sd is None:
         least = f", beyond the least gain of {contract.metric.least_gain:g}" if contract.metric.least_gain else ""
         return f"{found.gain:.2f} times the noise between train seeds{least}, {chance}. The noise is not measured yet."
+    if found.noise_sd == 0:
+        return (
+            f"Unknown: the baseline scored the same on {found.noise_seeds} seeds; how candidates scatter will decide."
+        )
     places = decimals(found.gain, digits=2)
     return (
         f"{told(found.gain, places)} {contract.metric.unit}, {chance}. The baseline's noise between train seeds is "

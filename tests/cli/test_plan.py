@@ -145,6 +145,13 @@ def test_the_spread_of_the_baseline_gives_the_gain_its_unit(cartpole: Scene) -> 
     assert told["Finish"].startswith("About Mon 07:00")
 
 
+def test_a_baseline_that_does_not_scatter_leaves_the_smallest_gain_unknown(cartpole: Scene) -> None:
+    runs = {f"r-000{n + 1}": ended("c-0001", n, score=100.0) for n in range(3)}
+    found = planned(cartpole.contract(), StudyState(baseline="c-0001", runs=runs))
+    told = dict(page(cartpole.contract(), found, now="Mon 07:00"))
+    assert told["Smallest gain"].startswith("Unknown: the baseline scored the same on 3 seeds")
+
+
 def test_on_a_ladder_the_plan_is_for_the_present_rung(cartpole: Scene) -> None:
     contract = cartpole.contract()
     rungs = tuple(Rung(amount=amount, episodes=5, candidates=3) for amount in (1000, contract.budget.stop_amount))

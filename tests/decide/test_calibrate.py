@@ -100,6 +100,14 @@ def test_reference_policies_are_set_beside_the_baseline() -> None:
     assert "The reference random scores 22 return; the baseline is 190 better." in found.sentences
 
 
+def test_a_baseline_that_does_not_scatter_promises_no_size_of_gain() -> None:
+    found = calibrate(METRIC, (-1000.0,) * 4, runs=22, references={"no-op": -1000.0})
+    assert "what this study can prove depends on how far a candidate scatters" in found.sentences[0]
+    assert "The reference no-op scores −1,000 return; the baseline is no better." in found.sentences
+    assert found.saturated is not None and "the training learns nothing" in found.saturated
+    assert not any("prove 0" in one or "gain of 0" in one for one in found.sentences)
+
+
 def test_rank_agreement_is_kendalls() -> None:
     assert rank_agreement((1.0, 2.0, 3.0), (10.0, 20.0, 30.0)) == 1.0
     assert rank_agreement((1.0, 2.0, 3.0, 4.0), (1.0, 3.0, 2.0, 4.0)) == pytest.approx(4 / 6)

@@ -187,7 +187,7 @@ def _saturated(metric: MetricSpec, floor: Floor, provable: float | None) -> str 
     if floor.shape == "constant" and floor.seeds > 1:
         return (
             f"Every seed scored {told(floor.mean, decimals(floor.mean, digits=3))} {metric.unit}: the metric has "
-            "reached its end, or the training does not use its seed."
+            "reached its end, the training learns nothing, or it does not use its seed."
         )
     best = metric.highest if metric.direction is Direction.HIGHER else metric.lowest
     if best is None:
@@ -204,6 +204,11 @@ def _can_prove(metric: MetricSpec, floor: Floor, provable: float | None, seeds: 
     if provable is None or floor.mean is None or seeds is None:
         why = "too few runs" if floor.noise is not None or floor.seeds else "no noise measured"
         return f"Tonight can search but claim nothing ({why}); {fits}, and what is kept stays uncertified."
+    if floor.noise == 0:
+        return (
+            f"Your task needs {seeds} fresh seeds a side; the baseline does not scatter, so what this study can prove "
+            f"depends on how far a candidate scatters, and {fits}."
+        )
     places = decimals(provable, digits=2)
     part = f" ({100 * provable / abs(floor.mean):.0f} %)" if floor.mean else ""
     return (
@@ -238,7 +243,7 @@ def _reference(metric: MetricSpec, floor: Floor, name: str, score: float) -> str
         return f"The reference {name} scores {told(score, places)} {metric.unit}."
     sign = 1.0 if metric.direction is Direction.HIGHER else -1.0
     ahead = sign * (floor.mean - score)
-    size = f"{told(abs(ahead), places)} {'better' if ahead > 0 else 'worse'}"
+    size = f"{told(abs(ahead), places)} {'better' if ahead > 0 else 'worse'}" if ahead else "no better"
     return f"The reference {name} scores {told(score, places)} {metric.unit}; the baseline is {size}."
 
 
@@ -251,7 +256,7 @@ def _offers(metric: MetricSpec, floor: Floor, runs: int) -> tuple[Offer, ...]:
     nights, factor = max(2, ceil(wanted / runs)), max(2, ceil(wanted / runs))
     plan = plan_study(runs * nights)
     gain, _ = provable_gain(plan, floor.noise)
-    shown = "" if gain is None else f" and would prove {told(gain, decimals(gain, digits=2), sign=True)} {metric.unit}"
+    shown = "" if not gain else f" and would prove {told(gain, decimals(gain, digits=2), sign=True)} {metric.unit}"
     hours = "" if floor.seconds is None else f", {runs * nights * floor.seconds / 3600:.3g} hours of training in all"
     return (
         Offer(
