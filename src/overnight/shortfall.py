@@ -92,10 +92,18 @@ def _kept_only(state: StudyState, contract: Contract, race: Race | None, plan: S
             would_decide=would,
             ruled_out=_ruled_out(race),
         )
-    return Shortfall(
-        because=f"Kept, not certified: {kept} did better on the tuning seeds only, which selected it.",
-        would_decide=would,
-    )
+    because = f"Kept, not certified: {kept} did better on the tuning seeds only, which selected it"
+    return Shortfall(because=f"{because}{_no_room(state, contract, plan)}.", would_decide=would)
+
+
+def _no_room(state: StudyState, contract: Contract, plan: StudyPlan | None) -> str:
+    """That the budget ended before an attempt on fresh seeds, where it did."""
+    if plan is None or plan.looks is None or state.attempt_is_open():
+        return ""
+    left, needed = int(runs_left(state, contract, slots(contract))), 2 * plan.looks.looks[0]
+    if left >= needed:
+        return ""
+    return f", and the {left} runs that were left are fewer than the {needed} that fresh seeds take"
 
 
 def _is_too_little(state: StudyState, contract: Contract, race: Race, plan: StudyPlan) -> bool:

@@ -137,6 +137,16 @@ def test_a_tip_that_never_came_to_its_certification_is_told_with_the_runs_that_w
         assert short.would_decide.startswith("12 more runs on fresh seeds, about ")
 
 
+def test_a_tip_that_the_runs_left_cannot_certify_says_how_many_were_left_and_how_many_it_takes(tmp_path: Path) -> None:
+    with bench_of(tmp_path / "project") as bench:
+        idea = kept(bench)
+        few = replace(bench.contract.budget, max_runs=bench.study.state.paid_runs + 3)
+        contract = replace(bench.contract, budget=few)
+        short = Morning(bench.study.machine, bench.study.at, bench.study.state, contract, bench.seeds)._shortfall()
+        assert short.because.startswith(f"Kept, not certified: {idea} did better on the tuning seeds only")
+        assert short.because.endswith("and the 3 runs that were left are fewer than the 12 that fresh seeds take.")
+
+
 def test_a_tip_whose_lead_shrank_is_no_improvement_and_the_gain_it_may_have_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
