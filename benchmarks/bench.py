@@ -5,12 +5,14 @@ meets them alike. Each result is appended to `build/benchmarks/peers.jsonl` as i
 environment, the seed, the settings and the versions; a benchmark that was stopped goes on where it was, and what was
 measured with other code is measured again. A run during which other programs used more than a tenth of the machine
 is repeated once, and marked where that did not help; `--again` tries the marked ones once more. With
-OVERNIGHT_CPU_TIME=1 a run gets its seconds times the cores as processor time. `--seconds S` and `--seeds N` are for
-trying out: such runs are kept apart by their key. `--file` names another file of results.
+OVERNIGHT_CPU_TIME=1 a run gets its seconds times the cores as processor time; with `--side-by-side` as well, each
+run has one core and as many run at once as there are cores. `--seconds S` and `--seeds N` are for trying out: such
+runs are kept apart by their key. `--file` names another file of results.
 """
 
 import argparse
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -87,6 +89,11 @@ def planned(tables: Sequence[str], seconds: float | None, seeds: int) -> Iterato
                 yield from jobs(table, env, seed, seconds or budget)
 
 
+def part_of(plan: Sequence[Job], part: int, parts: int) -> list[tuple[int, Job]]:
+    """The runs that one of several programs makes, each with its place in the plan."""
+    return [(place, job) for place, job in enumerate(plan, start=1) if place % parts == part]
+
+
 def attempt(job: Job, line: dict[str, Any]) -> dict[str, Any]:
     """Run once; a training that fails is a result as well, without a number."""
     with scratch() as name:
@@ -160,14 +167,34 @@ def options() -> argparse.Namespace:
     asked.add_argument("--seconds", type=float, help="shorter runs, to try it out")
     asked.add_argument("--seeds", type=int, default=len(SEEDS), help="fewer seeds, to try it out")
     asked.add_argument("--file", type=Path, default=TARGET, help="where results go")
+    asked.add_argument("--side-by-side", action="store_true", help="one core a run, in processor time, all cores busy")
+    asked.add_argument("--part", type=int, nargs=2, help=argparse.SUPPRESS)
     asked.add_argument("--list", action="store_true", help="say what would be run, and run nothing")
     return asked.parse_args()
+
+
+def side_by_side() -> int:
+    """Share the runs out among as many programs as there are cores, each kept to its own."""
+    if not CPU_TIME:
+        sys.exit("Runs that share the machine are measured in processor time: set OVERNIGHT_CPU_TIME=1")
+    programs = []
+    cores = sorted(os.sched_getaffinity(0))
+    for part, core in enumerate(cores):
+        command = [sys.executable, *sys.argv, "--part", str(part), str(len(cores))]
+        programs.append(subprocess.Popen(["taskset", "--cpu-list", str(core), *command]))
+    try:
+        return max(program.wait() for program in programs)
+    finally:
+        for program in programs:
+            program.terminate()
 
 
 def main() -> int:
     """Measure what is missing."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the learner of this moment is ended as well
     asked = options()
+    if asked.side_by_side and asked.part is None:
+        return side_by_side()
     tables = asked.tables or ["speed", "classic", "return"]
     plan, made_of, attempts = list(planned(tables, asked.seconds, asked.seeds)), versions(), known(asked.file)
     if missing := sorted({job.learner.name for job in plan} - made_of.keys()):
@@ -178,8 +205,10 @@ def main() -> int:
     print(f"{len(wanted)} of {len(plan)} runs are missing: {minutes:.0f} minutes of training", flush=True)
     if asked.list:
         return 0
-    measure_starts(asked.file, [job.env for job in plan if job.curve])
-    for place, (job, line) in enumerate(zip(plan, lines, strict=True), start=1):
+    if asked.part is None or asked.part[0] == 0:
+        measure_starts(asked.file, [job.env for job in plan if job.curve])
+    for place, job in part_of(plan, *(asked.part or (0, 1))):
+        line = lines[place - 1]
         tried, again = attempts.setdefault(key(line), []), asked.again
         while not is_done(tried, again=again):
             found = attempt(job, line)

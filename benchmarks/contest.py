@@ -28,6 +28,8 @@ from trainers import busy_seconds
 ROOT = Path(__file__).parents[1]
 PEERS = ROOT / "build" / "peers" / ".venv" / "bin" / "python"
 CORES = os.cpu_count() or 1
+MINE = len(os.sched_getaffinity(0))
+"""Cores that a run may use: all of them, or one where runs are made side by side."""
 CPU_TIME = bool(os.environ.get("OVERNIGHT_CPU_TIME"))
 """Whether a run gets its seconds times the cores as processor time of its own, which others cannot disturb."""
 SNAPSHOT_EPISODES = range(2_000_000, 2_000_010)
@@ -86,7 +88,7 @@ class Job(NamedTuple):
             "train_seed": self.seed,
             "budget": spent,
             "params": self.settings["recipe"] if self.learner.is_ours else params,
-            "cores": CORES,
+            "cores": MINE,
             "device": "cpu",
         }
 
@@ -189,19 +191,19 @@ def _measured(job: Job, folder: Path, watched: Watched) -> dict[str, Any]:
     """The returns of the last policy, and of each snapshot where a curve is wanted; as many at a time as cores."""
     end = (folder / "policy" / "policy.json").stat().st_mtime
     shots = [(at, path) for at, path in watched.snapshots if at < end]
-    parts = [(folder, FINAL_EPISODES[i : job.episodes : CORES]) for i in range(CORES)]
+    parts = [(folder, FINAL_EPISODES[i : job.episodes : MINE]) for i in range(MINE)]
     parts += [(path, SNAPSHOT_EPISODES) for _, path in shots]
     spec, machine = EnvSpec(backend="gymnasium", id=job.env), RealMachine()
-    with ThreadPoolExecutor(CORES) as pool:
+    with ThreadPoolExecutor(MINE) as pool:
         found = list(pool.map(lambda part: measure(machine, spec, part[0], tuple(part[1])), parts))
     if wrong := next((one.error for one in found if one.error), ""):
         raise Failed(wrong)
     returns = [[round(episode[1], 3) for episode in one.episodes] for one in found]
     points = [
         {"seconds": round(watched.seconds(at), 3), "returns": told}
-        for (at, _), told in zip(shots, returns[CORES:], strict=True)
+        for (at, _), told in zip(shots, returns[MINE:], strict=True)
     ]
-    return {"final": [one for part in returns[:CORES] for one in part], "points": points}
+    return {"final": [one for part in returns[:MINE] for one in part], "points": points}
 
 
 def random_return(env: str) -> float:

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from overnight.report.curves import band
@@ -32,6 +33,8 @@ WITHOUT_BAR = ("torch-envpool",)
 SHARE_BAR = 0.65
 PUBLISHED = {"Hopper-v5": 3613.0, "Walker2d-v5": 5026.0, "HalfCheetah-v5": 6117.0, "Ant-v5": 1113.0}
 """Returns of 12-minute trainings that zjianyi/autoRL publishes, most of them made on an H100."""
+ENOUGH = 3
+"""Seeds that a bar wants; with fewer, the verdict says so."""
 HIGHER_BARS = {"HalfCheetah-v5": 9500.0, "Ant-v5": 3000.0}
 STYLE = """<style>
 text{font:12px/1 Inter,ui-sans-serif,system-ui,sans-serif;fill:#566070}.label{font-weight:650}
@@ -217,11 +220,11 @@ def _seeds(runs: Sequence[Line]) -> str:
 
 
 def _figure(env: str, runs: Runs, start: float, figures: Path, kind: str) -> list[str]:
-    """Draw the curves of all learners; the band is from the lowest to the highest seed."""
+    """Draw the median of each learner's curves; the band is from the lowest to the highest seed."""
     series = []
     for name, all_ in runs.items():
         curves = tuple(tuple(_points(run, start)) for run in all_)
-        label = f"{NAMES[name]} {number(round(sum(curve[-1][1] for curve in curves) / len(curves)))}"
+        label = f"{NAMES[name]} {number(round(median(curve[-1][1] for curve in curves)))}"
         series.append(Series(NAMES[name], TONES[name], band(curves), label))
     levels = [Level("published", PUBLISHED[env])] if kind == "mujoco" and env in PUBLISHED else []
     titles = ("seconds of training", f"{env}: return of the greedy policy")
@@ -238,7 +241,8 @@ def _figure(env: str, runs: Runs, start: float, figures: Path, kind: str) -> lis
 def _points(run: Line, start: float) -> list[tuple[float, float]]:
     points = [(0.0, start)]
     points += [(one["seconds"], sum(one["returns"]) / len(one["returns"])) for one in run["points"]]
-    return [*points, (run["end"], final_return(run, None))]
+    last = final_return(run, None)  # a policy that was the best for long stays what it is until the time is over
+    return [*points, (run["end"], last), (max(run["end"], run["seconds"]), last)]
 
 
 def classic_section(results: Results) -> list[str]:
@@ -265,7 +269,8 @@ def mujoco_section(results: Results, figures: Path) -> list[str]:
             continue
         found, bar = bootstrap(ours, final_return), max(PUBLISHED[env], HIGHER_BARS.get(env, 0.0))
         cells = [env, f"{ours[0]['seconds']:g}", told(found, 0), f"{PUBLISHED[env]:,.0f}", f"{bar:,.0f}"]
-        lines.append(row(*cells, verdict(found, bar), _seeds(ours), marks(ours)))
+        says = verdict(found, bar) + (f", with {len(ours)} of {ENOUGH} seeds" if len(ours) < ENOUGH else "")
+        lines.append(row(*cells, says, _seeds(ours), marks(ours)))
         drawn += ["", *_figure(env, {"overnight": ours}, results.starts.get(env, 0.0), figures, "mujoco")]
     return [*lines, *drawn] if len(lines) > 2 else ["Not measured yet: `make bench-mujoco`."]
 
@@ -279,17 +284,22 @@ def machine_section(results: Results) -> list[str]:
     lines = [
         f"- {one['cpu']}, {one['cores']} cores, {one['system']}, Python {one['python']}" for one in machines.values()
     ]
-    shares = sorted(run["foreign"] for run in runs)
-    lines.append(
-        f"- {len(runs)} runs; other programs used {shares[len(shares) // 2]:.1%} of the machine in the middle one and "
-        f"{shares[-1]:.1%} in the worst; {marks(runs)} counted as disturbed (more than 10 %)"
-    )
-    if any(run["cpu_time"] for run in runs):
-        lines.append("- seconds are processor time of the learner's own, divided by the cores")
-    versions = {run["learner"]: run["versions"] for run in runs}
-    for name, made_of in versions.items():
-        if name in NAMES:
-            lines.append(f"- {NAMES[name]}: {', '.join(f'{part} {what}' for part, what in made_of.items())}")
+    timed = [run for run in runs if not run["cpu_time"]]
+    if shares := sorted(run["foreign"] for run in timed):
+        lines.append(
+            f"- {len(timed)} runs by the clock on the wall; other programs used {shares[len(shares) // 2]:.1%} of the "
+            f"machine in the middle one and {shares[-1]:.1%} in the worst; {marks(timed)} counted as disturbed "
+            "(more than 10 %)"
+        )
+    if metered := [run for run in runs if run["cpu_time"]]:
+        tables = ", ".join(dict.fromkeys(run["table"] for run in metered))
+        lines.append(
+            f"- {len(metered)} runs by processor time of the learner's own ({tables}): their seconds are that time "
+            f"divided by the {metered[0]['machine']['cores']} cores of the machine; each kept "
+            f"{cores_used(metered):.2f} cores busy; what ran beside it took none of that time, though "
+            "it shared memory and caches"
+        )
+    lines += _versions(runs)
     unknown = sorted({name for run in runs for name in run["not_followed"]})
     if unknown:
         lines.append(f"- settings of our recipe that the peers do not have: {', '.join(unknown)}")
@@ -297,6 +307,24 @@ def machine_section(results: Results) -> list[str]:
         f"- {run['learner']} on {run['env']}, seed {run['seed']}, failed: {run['failed']}" for run in results.failed
     ]
     return lines
+
+
+def _of(tables: Sequence[str]) -> str:
+    return f" ({', '.join(dict.fromkeys(tables))})"
+
+
+def _versions(runs: Sequence[Line]) -> list[str]:
+    """What each learner was made of; where that differs from table to table, for which of them."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for run in runs:
+        made_of = ", ".join(f"{part} {what}" for part, what in run["versions"].items())
+        found.setdefault(run["learner"], {}).setdefault(made_of, []).append(run["table"])
+    return [
+        f"- {NAMES[name]}{_of(tables) if len(kinds) > 1 else ''}: {made_of}"
+        for name, kinds in found.items()
+        if name in NAMES
+        for made_of, tables in kinds.items()
+    ]
 
 
 INTRODUCTION = """# Our PPO beside its peers
@@ -344,7 +372,8 @@ def page(results: Results, figures: Path) -> str:
         (
             "MuJoCo in twelve minutes",
             "Our PPO against the returns that zjianyi/autoRL publishes for trainings of the same length, most of them "
-            "on an H100; theirs were not made here.",
+            "on an H100; theirs were not made here. Figures show the median seed, and a band from the lowest to the "
+            "highest; each policy stays what it is until a better one replaces it.",
             lambda: mujoco_section(results, figures),
         ),
         ("Machine, load and versions", "", lambda: machine_section(results)),

@@ -124,9 +124,33 @@ def test_mujoco_is_judged_by_the_published_return_or_by_the_higher_bar_of_ours(t
     text = written(tmp_path, runs)
     assert cells(text, "Hopper-v5")[3:6] == ["3,613", "3,613", "held"]
     assert cells(text, "HalfCheetah-v5")[3:6] == ["6,117", "9,500", "**missed**"]
+    assert cells(written(tmp_path, runs[:2]), "Hopper-v5")[5] == "held, with 2 of 3 seeds"
 
 
 def test_a_training_that_failed_is_named(tmp_path: Path) -> None:
     failed = line("classic", "sbx", "CartPole-v1", 101) | {"failed": "it diverged"}
     text = written(tmp_path, [*speeds(16000.0, 4000.0), failed])
     assert "sbx on CartPole-v1, seed 101, failed: it diverged" in text
+
+
+def test_runs_by_the_wall_clock_and_by_processor_time_are_told_apart(tmp_path: Path) -> None:
+    points = [{"seconds": 5.0, "returns": [1.0]}]
+    metered = line("mujoco", "overnight", "Ant-v5", 101, cpu_time=True, foreign=0.5, points=points, final=[1.0] * 100)
+    text = written(tmp_path, [*speeds(16000.0, 4000.0), metered])
+    assert "- 6 runs by the clock on the wall; other programs used 1.0% of the machine in the middle one" in text
+    assert "- 1 runs by processor time of the learner's own (mujoco)" in text
+    assert "none counted as disturbed" in text
+
+
+def test_code_that_differs_from_table_to_table_is_told_for_each(tmp_path: Path) -> None:
+    points = [{"seconds": 5.0, "returns": [1.0]}]
+    later = {"versions": {"code": "b"}, "points": points, "final": [1.0] * 100}
+    text = written(tmp_path, [*speeds(16000.0, 4000.0), line("mujoco", "overnight", "Ant-v5", 101, **later)])
+    assert "- Overnight (speed): code a\n- Overnight (mujoco): code b\n" in text
+    assert "- Stable-Baselines3: code a\n" in text
+
+
+def test_a_policy_that_was_kept_early_is_drawn_to_the_end_of_the_time() -> None:
+    points = [{"seconds": 2.0, "returns": [40.0, 60.0]}]
+    early = line("mujoco", "overnight", "Ant-v5", 101, points=points, final=[80.0], end=4.0)
+    assert page._points(early, 1.0) == [(0.0, 1.0), (2.0, 50.0), (4.0, 80.0), (10.0, 80.0)]
