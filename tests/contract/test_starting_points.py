@@ -73,10 +73,20 @@ def test_cold_stands_in_the_contract_and_on_the_screen_and_withholds_the_whole_f
     )
 
 
-def test_an_environment_of_no_known_family_begins_from_what_is_published_elsewhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("env", "published"),
+    [
+        pytest.param("Pusher-v5", ["Swimmer", "MuJoCo"], id="of a known family"),
+        pytest.param("Maze-v0", [point.called for point in trainers._published()["ppo"]], id="of no known family"),
+    ],
+)
+def test_an_environment_without_a_recipe_begins_from_the_broadest_one_and_then_from_what_is_published(
+    env: str, published: list[str], tmp_path: Path
+) -> None:
     contract = contract_for(tmp_path, "CartPole-v1", cold=False)
-    stranger = replace(contract, task=replace(contract.task, env=replace(contract.task.env, id="Maze-v0")))
-    assert called(stranger) == [point.called for point in trainers._published()["ppo"]]
+    stranger = replace(contract, task=replace(contract.task, env=replace(contract.task.env, id=env)))
+    assert called(stranger) == ["classic control", *published]
+    assert not any(point.near for point in trainers.starting_points("ppo", stranger)), "diagnostics are asked first"
 
 
 def test_cold_and_recipe_contradict_each_other(tmp_path: Path) -> None:
