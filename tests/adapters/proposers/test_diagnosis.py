@@ -109,6 +109,17 @@ def test_everything_is_mended_at_once_and_then_each_thing_alone_and_then_nothing
     assert "an update hardly moves the policy" in seen.tried[0].proposal.hypothesis
 
 
+def test_a_mending_that_was_refuted_alone_is_not_called_for_again_on_the_next_tip() -> None:
+    seen = view(ILL)
+    for _ in range(3):
+        seen = tell(seen, ask(seen))
+    moved = {**seen.params, "gae_lambda": 0.9}
+    again = ask(replace(seen, params=moved))
+    assert "drawn" in again.hypothesis, "both were tried alone and did worse"
+    other = ask(replace(seen, params=moved, diagnostics={**ILL, "approx_kl": 0.001}))
+    assert set(other.params) == {"learning_rate"}, "another step size than the refuted one is another idea"
+
+
 def test_what_is_known_for_this_environment_comes_before_a_diagnosis_and_what_is_known_for_others_after_it() -> None:
     near, far = (
         StartingPoint(called=name, family="made up", source="Made up.", params={"gamma": gamma}, near=is_near)

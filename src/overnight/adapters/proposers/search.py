@@ -11,7 +11,7 @@ from hashlib import sha256
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from overnight.adapters.proposers.diagnosis import findings, shortened
+from overnight.adapters.proposers.diagnosis import Finding, findings, shortened
 from overnight.records import strict_json
 from overnight.records.alike import fingerprint, rounded
 from overnight.records.limits import Scalar
@@ -162,12 +162,18 @@ def _known(
 
 
 def _mended(view: View) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
-    """Everything that the tip's diagnostics call for at once, and then each thing alone."""
-    found = findings(view)
+    """Everything that the tip's diagnostics call for at once, and then each thing alone; nothing that was refuted."""
+    found = [one for one in findings(view) if not _is_refuted(view, one)]
     for some in (found, *([one] for one in found)):
         changes = {one.key: one.value for one in some}
         if changes and not any(_was_about(one, view, changes.keys()) for one in view.tried):
             yield _Origin(f"because {', '.join(one.says for one in some)}"[:900]), {**view.params, **changes}
+
+
+def _is_refuted(view: View, finding: Finding) -> bool:
+    """Whether this very change, and nothing beside it, was tried on some tip and did worse."""
+    alone = {finding.key: finding.value}
+    return any(one.proposal.params == alone and one.outcome in ("rejected", "reverted") for one in view.tried)
 
 
 def _was_about(one: Tried, view: View, keys: Set[str]) -> bool:
