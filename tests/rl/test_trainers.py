@@ -192,9 +192,9 @@ def rehearsed(out: Path) -> list[float | None]:
     return [line["rehearsal_return"] for line in lines(out) if "rehearsal_return" in line]
 
 
-def again(out: Path, which: Order, episodes: int) -> float:
+def again(out: Path, which: Order, episodes: int, *, key: int = 4) -> float:
     """The mean return of the policy that was kept, in the environments in which policies rehearse."""
-    source = np.random.SeedSequence(which.train_seed, spawn_key=(4,))
+    source = np.random.SeedSequence(which.train_seed, spawn_key=(key,))
     seeds = [int(seed >> 1) for seed in source.generate_state(episodes)]
     envs, act = batched.make(which.env, seeds, threads=1), architectures.load(out / "policy")
     observations, totals, playing = envs.reset(), np.zeros(episodes), np.ones(episodes, bool)
@@ -223,6 +223,21 @@ def test_the_best_of_the_rehearsed_policies_is_kept_and_its_rehearsals_are_paid_
     assert again(out, order(trainer, amount, **more), 4) == pytest.approx(max(found), abs=1e-3)
     paid = [line["rehearsal_steps"] for line in lines(out) if "rehearsal_steps" in line]
     assert lines(out)[-1]["env_steps"] <= amount and amount / 100 < sum(paid) < amount / 6
+
+
+def test_a_policy_that_is_about_to_be_kept_plays_three_times_as_many_further_episodes(trained: Trained) -> None:
+    more: dict[str, Any] = {"env": "overnight-tests/Pick-v0", "learning_rate": 0.003}
+    out = trained("further", "ppo", 16_384, rehearsal_episodes=4, **more)
+    found = [one for one in rehearsed(out) if one is not None]
+    which = order("ppo", 16_384, **more)
+    first, further = again(out, which, 4), again(out, which, 12, key=5)
+    assert (first + 3 * further) / 4 == pytest.approx(max(found), abs=1e-3)
+
+
+def test_a_policy_that_does_worse_in_its_first_episodes_plays_no_further_ones(trained: Trained) -> None:
+    out = trained("worse", "ppo", 16_384, env="overnight-tests/Waning-v0", rehearsal_episodes=4)
+    paid = [line["rehearsal_steps"] for line in lines(out) if "rehearsal_steps" in line]
+    assert paid[0] == 4 * paid[1] and set(paid[1:]) == {paid[1]}
 
 
 def test_a_rehearsal_that_takes_too_much_of_the_budget_is_given_up_and_the_last_policy_is_kept(
@@ -287,6 +302,24 @@ def test_the_discount_sees_further_late_in_the_budget_where_that_is_asked_for(
     by_hand = [10, 10 * 16 ** (1 / 64), 10 * 16 ** (1 / 8), 10 * 16 ** (27 / 64)]
     grown = dialled("gamma", gamma=0.9, horizon_growth=16.0)
     assert [1 / (1 - gamma) for gamma in grown] == pytest.approx(by_hand, rel=1e-4)
+
+
+def test_the_network_that_is_kept_is_the_mean_over_a_share_of_the_updates_so_far() -> None:
+    """With half of the updates: 1 / 1, 1 / 1, 2 / 3, 1 / 2 of the way to the newest weights."""
+    average, averaged = np.zeros(1, np.float32), module("ppo").averaged
+    seen = []
+    for updates, newest in enumerate((4, 8, 2, 10), start=1):
+        average = averaged(average, np.array([newest], np.float32), float(updates), 0.5)
+        seen.append(float(average[0]))
+    assert seen == pytest.approx([4, 8, 4, 7])
+    assert averaged(average, np.array([3], np.float32), 100.0, 0.0) == [3], "without a share it is the network as it is"
+
+
+def test_averaging_changes_the_policy_that_is_kept_and_nothing_of_the_training(trained: Trained) -> None:
+    plain, mean = trained("plain", "ppo", 4096), trained("mean", "ppo", 4096, averaging=0.3)
+    told = [[line["policy_loss"] for line in lines(out) if "policy_loss" in line] for out in (plain, mean)]
+    assert told[0] == told[1]
+    assert weights(plain) != weights(mean)
 
 
 @pytest.mark.parametrize(("trainer", "env"), [("sac", "CartPole-v1"), ("dqn", "Pendulum-v1")])

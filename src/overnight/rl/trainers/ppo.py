@@ -93,6 +93,8 @@ class Parameters(Neutral):
     """Size to which divided rewards are cut, so that one rare blow does not drown what is earned step by step."""
     initial_log_std: float = 0.0
     """Logarithm of the first spread of continuous actions."""
+    averaging: float = 0.0
+    """Share of the updates so far over which the network that is kept is averaged; 0 keeps it as it is."""
     rehearsal_episodes: int = 0
     """Greedy episodes that the policy rehearses after each tenth of the budget, to keep the best; 0 keeps the last."""
     checkpoints: int = 0
@@ -348,22 +350,24 @@ class State(Course):
         self.sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete, lists)
         weights = initial(self.for_weights, self.sizes, p.initial_log_std)
         self.learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
+        self.average = weights
         self.sampler = Sampler(envs, p, self.for_actions)
 
     def arrays(self) -> dict[str, Array]:
         """What a checkpoint holds."""
         learnt = {name: np.asarray(part) for name, part in self.learner._asdict().items()}
-        return learnt | {"seen": self.sampler.seen.packed(), "returns": self.sampler.returns.packed()}
+        seen = {"seen": self.sampler.seen.packed(), "returns": self.sampler.returns.packed()}
+        return learnt | seen | {"average": self.average}
 
     def take(self, arrays: dict[str, Array]) -> None:
         """Go on from a checkpoint."""
-        self.learner = Learner(*(arrays[name] for name in Learner._fields))
+        self.learner, self.average = Learner(*(arrays[name] for name in Learner._fields)), arrays["average"]
         self.sampler.seen.unpack(arrays["seen"])
         self.sampler.returns.unpack(arrays["returns"])
 
     def greedy(self, observations: Array) -> Array:
         """The means, or the likeliest choices."""
-        actor = unpack(np.asarray(self.learner.weights), self.sizes).actor
+        actor = unpack(self.average, self.sizes).actor
         out = mlp(actor, self.sampler.normaliser()(observations), NUMPY[self.p.activation])
         return drawer(self.sampler.envs.choices, 0.0)(out, 0.0)
 
@@ -376,7 +380,7 @@ class State(Course):
         """Write the policy."""
         head, firsts = "categorical" if self.sizes.discrete else "gaussian", self.sampler.envs.firsts
         says = {"head": head, "activation": self.p.activation, "lists": self.sizes.lists, "firsts": firsts}
-        actor = unpack(np.asarray(self.learner.weights), self.sizes).actor
+        actor = unpack(self.average, self.sizes).actor
         write_policy(folder, actor, self.sampler.seen if self.p.normalize_observations else None, {}, **says)
 
 
@@ -405,6 +409,8 @@ def train(training: Training) -> None:
             shuffles = minibatches(state.for_updates, batch, parts, p.update_epochs)
             state.learner, metrics = update(state.learner, rollout, shuffles, dials, state.sizes, p.activation)
             weights = np.asarray(state.learner.weights)  # waits until the update is done
+            updates = float(state.learner.count) / (p.update_epochs * parts)
+            state.average = averaged(state.average, weights, updates, p.averaging)
         if not np.isfinite(weights).all():
             sys.exit(f"The training diverged: after {state.steps:,} steps the weights are not finite")
         episodes = np.mean(state.sampler.finished, axis=0) if state.sampler.finished else (np.nan, np.nan)
@@ -420,6 +426,11 @@ def train(training: Training) -> None:
 def discount(p: Parameters, share: float) -> float:
     """The discount when this share of the budget is spent: speed is learnt with a short horizon, and then to last."""
     return 1 - (1 - p.gamma) / math.pow(p.horizon_growth, share**3)
+
+
+def averaged(average: Array, weights: Array, updates: float, share: float) -> Array:
+    """The running mean of the weights over the last share of so many updates; over one update, just the weights."""
+    return weights if share * updates <= 1 else average + (weights - average) / np.float32(share * updates)
 
 
 def minibatches(rng: np.random.Generator, batch: int, parts: int, epochs: int) -> Array:
