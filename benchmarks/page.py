@@ -242,7 +242,8 @@ def _points(run: Line, start: float) -> list[tuple[float, float]]:
     points = [(0.0, start)]
     points += [(one["seconds"], sum(one["returns"]) / len(one["returns"])) for one in run["points"]]
     last = final_return(run, None)  # a policy that was the best for long stays what it is until the time is over
-    return [*points, (run["end"], last), (max(run["end"], run["seconds"]), last)]
+    over = run["seconds"]  # where a curve is drawn to, also of one whose last rollout took longer
+    return [*(one for one in points if one[0] < over), (min(run["end"], over), last), (over, last)]
 
 
 def classic_section(results: Results) -> list[str]:

@@ -154,3 +154,5 @@ def test_a_policy_that_was_kept_early_is_drawn_to_the_end_of_the_time() -> None:
     points = [{"seconds": 2.0, "returns": [40.0, 60.0]}]
     early = line("mujoco", "overnight", "Ant-v5", 101, points=points, final=[80.0], end=4.0)
     assert page._points(early, 1.0) == [(0.0, 1.0), (2.0, 50.0), (4.0, 80.0), (10.0, 80.0)]
+    late = line("mujoco", "overnight", "Ant-v5", 1, points=[], final=[80.0], end=10.4)
+    assert page._points(late, 1.0) == [(0.0, 1.0), (10.0, 80.0), (10.0, 80.0)], "all seeds end at one place"
