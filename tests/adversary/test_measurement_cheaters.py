@@ -30,7 +30,7 @@ from scenes import Scene
 
 GOOD = "(3 * obs[:, 2] + obs[:, 3] > 0).astype(int)"
 WEAK = "np.zeros(len(obs), int)"
-FICKLE = f"np.abs(int(os.urandom(1)[0] < 90) - {GOOD})"  # so that two episodes hardly ever last equally long
+FICKLE = f"({GOOD}) if next(STEPS) < LAST else {WEAK}"  # each process lets go at a step of its own
 CARTPOLE = EnvSpec(backend="gymnasium", id="CartPole-v1")
 
 
@@ -40,7 +40,11 @@ def leave_policy(folder: Path, acts: str) -> Path:
     policy.mkdir(parents=True)
     spec = {"schema": "overnight/policy/1", "kind": "code", "entry": "acting:load"}
     (policy / "policy.json").write_text(json.dumps(spec))
-    code = f"import os, sys\nimport numpy as np\ndef load(folder):\n    return lambda obs, reset: {acts}\n"
+    code = (
+        "import itertools, os, sys\nimport numpy as np\n"
+        "STEPS, LAST = itertools.count(), 20 + int.from_bytes(os.urandom(2), 'big') % 400\n"
+        f"def load(folder):\n    return lambda obs, reset: {acts}\n"
+    )
     (policy / "acting.py").write_text(code)
     return folder
 
