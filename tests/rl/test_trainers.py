@@ -322,6 +322,12 @@ def test_averaging_changes_the_policy_that_is_kept_and_nothing_of_the_training(t
     assert weights(plain) != weights(mean)
 
 
+def test_the_mean_of_the_network_goes_on_after_a_kill_as_if_nothing_had_happened(trained: Trained) -> None:
+    whole = trained("whole", "ppo", 4096, averaging=0.3, checkpoints=2)
+    gone_on = trained("gone on", "ppo", 4096, begin=whole, averaging=0.3, checkpoints=2)
+    assert weights(gone_on) == weights(whole) != weights(trained("last", "ppo", 4096, checkpoints=2))
+
+
 @pytest.mark.parametrize(("trainer", "env"), [("sac", "CartPole-v1"), ("dqn", "Pendulum-v1")])
 def test_a_trainer_says_which_actions_it_cannot_learn(trained: Trained, trainer: str, env: str) -> None:
     with pytest.raises(Exception, match=f"{env}: {trainer} needs"):
