@@ -70,7 +70,8 @@ def jobs(table: str, env: str, seed: int, seconds: float) -> list[Job]:
     ours, zoo = {"recipe": recipe_of(env)}, {"zoo": env}
     if table == "speed":
         taking_part = [OURS, SB3, SBX, TORCH, TORCH_ENVPOOL] + [RECORDED] * (env == "BipedalWalker-v3")
-        ours["recipe"].pop("rehearsal_episodes", None)  # this is about training, and nobody else rehearses
+        for alone in not_followed(ours["recipe"]):  # this is about the same training, and only ours rehearses
+            del ours["recipe"][alone]
         return [Job(table, learner, env, seed, seconds, ours) for learner in taking_part]
     if table == "mujoco":
         return [Job(table, OURS, env, seed, seconds, ours, episodes=100, curve=True)]

@@ -81,7 +81,8 @@ NET = ppo.unpack(WEIGHTS, SIZES)
 
 
 def rollout(**how: Any) -> ppo.Rollout:
-    found = sampler(**how).play(NET, lambda: False)
+    one = sampler(**how)
+    found = one.play(NET, one.p.rollout_steps, lambda: False)
     assert found is not None
     return found
 
@@ -212,7 +213,7 @@ def test_normalised_observations_have_no_mean_and_a_spread_of_one() -> None:
 
 
 def test_a_rollout_stops_inside_when_the_training_is_over() -> None:
-    assert sampler(terminates=True).play(NET, lambda: True) is None
+    assert sampler(terminates=True).play(NET, 5, lambda: True) is None
 
 
 @pytest.mark.parametrize(

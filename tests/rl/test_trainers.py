@@ -6,6 +6,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,50 @@ def test_a_policy_that_does_worse_than_an_earlier_one_is_not_kept_also_after_a_k
     gone_on = trained("gone on", "ppo", 4096, begin=whole, **more)
     assert len(rehearsed(gone_on)) == len(rehearsed(whole))
     assert weights(gone_on) == weights(whole) != weights(trained("last", "ppo", 4096, env=more["env"]))
+
+
+def test_rollouts_grow_in_doublings_over_the_budget_and_stay_within_it(trained: Trained) -> None:
+    out = trained("growing", "ppo", 4096, rollout_growth=4, num_minibatches=2)
+    steps = [0, *(line["env_steps"] for line in lines(out))]
+    lengths = [later - earlier for earlier, later in pairwise(steps)]
+    assert sorted(set(lengths)) == [128, 256, 512] and lengths == sorted(lengths)
+    assert 4096 - 512 < steps[-1] <= 4096
+    thirds = [sum(lengths[: lengths.index(length)]) for length in (256, 512)]
+    assert thirds == pytest.approx([4096 / 3, 2 * 4096 / 3], abs=256)
+
+
+def beginnings(out: Path) -> list[int]:
+    """The steps at which the step size was larger again than before."""
+    trained = [line for line in lines(out) if "learning_rate" in line]
+    return [now["env_steps"] for before, now in pairwise(trained) if now["learning_rate"] > before["learning_rate"]]
+
+
+def test_a_long_training_begins_anew_after_so_many_steps_and_keeps_the_best_of_its_attempts(trained: Trained) -> None:
+    more: dict[str, Any] = {"env": "overnight-tests/Pick-v0", "learning_rate": 0.003}
+    amount = 8192
+    out = trained("anew", "ppo", amount, rehearsal_episodes=4, attempt_steps=3000, **more)
+    first, second = beginnings(out)
+    assert 3000 < first < 3900 and 6000 < second < 7200
+    found = [one for one in rehearsed(out) if one is not None]
+    which = order("ppo", amount, **more)
+    kept = (again(out, which, 4) + 3 * again(out, which, 12, key=5)) / 4
+    assert kept == pytest.approx(max(found), abs=1e-3)
+    starts = [line for line in lines(out) if line["env_steps"] in (first, second)]
+    assert all(line["learning_rate"] > 0.0028 and line["entropy"] > 0.6 for line in starts), "new weights know nothing"
+
+
+def test_an_attempt_that_goes_on_after_a_kill_ends_as_if_it_had_never_stopped(trained: Trained) -> None:
+    more: dict[str, Any] = {"env": "overnight-tests/Pick-v0", "rehearsal_episodes": 4, "attempt_steps": 1500}
+    whole = trained("whole", "ppo", 4096, checkpoints=2, **more)
+    assert json.loads((whole / "checkpoint" / "facts.json").read_text())["attempt"] == 1
+    gone_on = trained("gone on", "ppo", 4096, begin=whole, checkpoints=2, **more)
+    assert weights(gone_on) == weights(whole)
+    assert beginnings(gone_on) == beginnings(whole) and rehearsed(gone_on) == rehearsed(whole)
+
+
+def test_where_nothing_rehearses_a_training_does_not_begin_anew(trained: Trained) -> None:
+    one, other = trained("one", "ppo", 2048, attempt_steps=512), trained("other", "ppo", 2048)
+    assert weights(one) == weights(other)
 
 
 @pytest.mark.parametrize("unit", ["wall_seconds", "cpu_seconds"])

@@ -21,7 +21,10 @@ from overnight.rl.files import Checkpoint, read_checkpoint, write_checkpoint
 from overnight.rl.settings import prepare_device
 
 Array = NDArray[Any]
-_COUNTERS = ("steps", "saved", "leg", "best", "rehearsal_share", "whole_share", "rehearsal_episodes")
+_COUNTERS = (
+    *("steps", "saved", "leg", "best", "rehearsal_share", "whole_share", "rehearsal_episodes"),
+    *("attempt", "attempt_from_step", "attempt_from_share"),
+)
 _EVERY = 0.1
 """The share of the budget after which the policy is saved."""
 _LONGEST_REHEARSAL = 0.05
@@ -69,6 +72,12 @@ class Course(ABC):
         """The share that it takes with its further episodes."""
         self.rehearsal_episodes = p.rehearsal_episodes
         """Episodes of the next rehearsal; 0 where there is none, or none any more."""
+        self.attempt_steps = 0
+        """Steps after which a trainer that can do so begins anew, to keep the best attempt; 0 for never."""
+        self.attempt = 0
+        """How many attempts there were before this one."""
+        self.attempt_from_step, self.attempt_from_share = 0, 0.0
+        """The steps, and the spent share of the budget, at which this attempt began."""
         self.stepped_by: dict[str, str] = {}
         """What steps the environments, and why."""
         seeds = np.random.SeedSequence(order.train_seed).spawn(4)[1:]
@@ -96,7 +105,8 @@ class Course(ABC):
 
     def new_envs(self) -> batched.Batch:
         """The environments of this leg."""
-        made = self._made((0, self.leg) if self.leg else (0,), self._num_envs)
+        key = (0, self.leg, self.attempt) if self.attempt else (0, self.leg) if self.leg else (0,)
+        made = self._made(key, self._num_envs)
         self.stepped_by = {"backend": made.backend, "why": made.why}
         return made
 
@@ -123,6 +133,26 @@ class Course(ABC):
     def has_room(self, training: Training, lap_steps: int) -> bool:
         """Whether one more lap fits into the budget, with what the last rehearsal needs set aside."""
         return training.has_room(self.steps, lap_steps, aside=1.2 * self.whole_share)
+
+    def progress(self, training: Training) -> float:
+        """How far this attempt's schedules have come, from 0 to 1: by its steps, or by what it found of the budget.
+
+        Whichever is further counts. Attempts are compared by rehearsing, so where nothing rehearses, there is one.
+        """
+        of_budget = (training.share(self.steps) - self.attempt_from_share) / (1 - self.attempt_from_share)
+        if not self.attempt_steps or not self.rehearsal_episodes:
+            return of_budget
+        return min(max(of_budget, (self.steps - self.attempt_from_step) / self.attempt_steps), 1.0)
+
+    def attempt_is_over(self, training: Training) -> bool:
+        """Whether an attempt has made its steps, and some of the budget is left for another."""
+        return self.progress(training) >= 1 and not training.spent(self.steps)
+
+    def begin_attempt(self, training: Training) -> None:
+        """Offer what the last attempt came to, and count another; the trainer forgets what it learnt."""
+        self.offer(training)
+        self.saved = self.attempt_from_share = training.share(self.steps)
+        self.attempt, self.attempt_from_step = self.attempt + 1, self.steps
 
     def keep(self, training: Training) -> None:
         """Save the policy where another tenth of the budget is spent, and everything where a leg is over.

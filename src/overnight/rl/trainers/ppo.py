@@ -55,6 +55,8 @@ class Parameters(Neutral):
     """Environments that are stepped side by side."""
     rollout_steps: int = 128
     """Steps of each environment between two updates."""
+    rollout_growth: int = 1
+    """Factor by which rollouts are longer at the end of the budget than at first; it grows in doublings."""
     num_minibatches: int = 4
     """Parts into which one rollout is split for the updates."""
     update_epochs: int = 4
@@ -97,6 +99,8 @@ class Parameters(Neutral):
     """Share of the updates so far over which the network that is kept is averaged; 0 keeps it as it is."""
     rehearsal_episodes: int = 0
     """Greedy episodes that the policy rehearses after each tenth of the budget, to keep the best; 0 keeps the last."""
+    attempt_steps: int = 0
+    """Steps after which a training that rehearses begins anew, to keep the best of several; 0 for never."""
     checkpoints: int = 0
     """Parts of the budget after which the whole training is saved, to go on from after a kill; 0 saves none."""
 
@@ -296,12 +300,12 @@ class Sampler:
         """What makes observations into what the network sees, with the statistics of this moment."""
         return self.seen.normaliser() if self.p.normalize_observations else lambda observations: observations
 
-    def play(self, net: Net, over: Callable[[], bool]) -> Rollout | None:
-        """Play one rollout, or stop inside it and return None when the training is over.
+    def play(self, net: Net, steps: int, over: Callable[[], bool]) -> Rollout | None:
+        """Play one rollout of so many steps, or stop inside it and return None when the training is over.
 
         The rollout's own observations and returns join the statistics before it is learnt from.
         """
-        p, envs, shape = self.p, self.envs, (self.p.rollout_steps, self.p.num_envs)
+        p, envs, shape = self.p, self.envs, (steps, self.p.num_envs)
         noise = (self.rng.gumbel if envs.discrete else self.rng.standard_normal)(size=(*shape, envs.action_size))
         observations = np.empty((shape[0] + 1, shape[1], envs.observation_size), np.float32)
         actions = np.empty((*shape, *envs.no_action.shape), envs.no_action.dtype)
@@ -348,10 +352,22 @@ class State(Course):
         self.p, envs = p, self.new_envs()
         lists = envs.choices if len(envs.choices) > 1 else ()
         self.sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete, lists)
-        weights = initial(self.for_weights, self.sizes, p.initial_log_std)
+        self.attempt_steps = p.attempt_steps
+        self.know_nothing(envs, self.for_weights)
+
+    def know_nothing(self, envs: batched.Batch, rng: np.random.Generator) -> None:
+        """Begin with new weights, in these environments."""
+        weights = initial(rng, self.sizes, self.p.initial_log_std)
         self.learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
         self.average = weights
-        self.sampler = Sampler(envs, p, self.for_actions)
+        self.sampler = Sampler(envs, self.p, self.for_actions)
+
+    def begin_attempt(self, training: Training) -> None:
+        """Offer what the last attempt came to, and begin anew."""
+        super().begin_attempt(training)
+        self.sampler.envs.close()
+        seed = np.random.SeedSequence(self.order.train_seed, spawn_key=(6, self.attempt))
+        self.know_nothing(self.new_envs(), np.random.default_rng(seed))
 
     def arrays(self) -> dict[str, Array]:
         """What a checkpoint holds."""
@@ -390,13 +406,15 @@ def train(training: Training) -> None:
     state = State(training.order, p)
     sys.stderr.write(f"{state.sampler.envs.why}\n")
     dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
-    batch, parts = p.num_envs * p.rollout_steps, min(p.num_minibatches, p.num_envs * p.rollout_steps)
+    parts = min(p.num_minibatches, p.num_envs * p.rollout_steps)
     state.begin(training)  # imports are done; what compiles from here on is part of the budget
     weights, watch = np.asarray(state.learner.weights), stopwatch.Stopwatch(training.order.cores)
-    while state.has_room(training, batch):
-        share = training.share(state.steps)
+    while state.has_room(training, batch := p.num_envs * rollout_length(p, state.progress(training))):
+        share = state.progress(training)
         dials["gamma"], state.sampler.gamma = np.float32(discount(p, share)), discount(p, share)
-        rollout = state.sampler.play(unpack(weights, state.sizes), partial(training.spent, state.steps))
+        rollout = state.sampler.play(
+            unpack(weights, state.sizes), batch // p.num_envs, partial(training.spent, state.steps)
+        )
         if rollout is None:
             break  # SIGTERM, or the end of the time
         state.steps += batch
@@ -416,6 +434,9 @@ def train(training: Training) -> None:
         episodes = np.mean(state.sampler.finished, axis=0) if state.sampler.finished else (np.nan, np.nan)
         numbers = (*episodes, *np.asarray(metrics), dials["learning_rate"], *watch.lap(batch))
         training.report(state.steps, **dict(zip(METRICS, numbers, strict=True)))
+        if state.attempt_is_over(training):
+            state.begin_attempt(training)
+            weights = np.asarray(state.learner.weights)
         state.keep(training)
     if state.steps == 0:
         sys.stderr.write(f"The budget ended before the first rollout of {batch:,} steps: the policy is untrained.\n")
@@ -426,6 +447,12 @@ def train(training: Training) -> None:
 def discount(p: Parameters, share: float) -> float:
     """The discount when this share of the budget is spent: speed is learnt with a short horizon, and then to last."""
     return 1 - (1 - p.gamma) / math.pow(p.horizon_growth, share**3)
+
+
+def rollout_length(p: Parameters, share: float) -> int:
+    """Steps of each environment in a rollout that begins when this share of the budget is spent."""
+    doublings = int(math.log2(p.rollout_growth))
+    return p.rollout_steps << min(int(share * (doublings + 1)), doublings)
 
 
 def averaged(average: Array, weights: Array, updates: float, share: float) -> Array:
