@@ -207,6 +207,18 @@ def test_forty_ideas_are_forty_different_ones() -> None:
         seen = tell(seen, proposal, "kept" if number % 7 == 6 else "rejected", 1.0 if number % 7 == 6 else -1.0)
 
 
+def test_a_draw_moves_every_number_far_enough_for_runs_to_tell() -> None:
+    seen = view(PPO)
+    for _ in range(40):
+        proposal = ask(seen)
+        for name, value in proposal.params.items():
+            one, before = PPO.find(name), seen.params[name]
+            assert one is not None
+            if one.type in ("int", "float"):
+                assert abs(unit(one, value) - unit(one, before)) > 0.018, f"{name} {before} to {value}"
+        seen = tell(seen, proposal, "kept", 1.0)
+
+
 def test_pending_ideas_are_not_proposed_twice() -> None:
     seen = view()
     for _ in range(6):

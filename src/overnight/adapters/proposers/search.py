@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from math import isfinite
+from math import isfinite, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from overnight.adapters.proposers.diagnosis import Finding, findings, shortened
@@ -25,6 +25,8 @@ ATTEMPTS = 20
 """How often an idea that was had before is drawn anew."""
 MOST_CHANGES = 8
 """How many parameters one drawn idea changes at most. Simulated: a draw of all of them hardly ever beats a good tip."""
+LEAST_STEP = 0.02
+"""How far of its range a draw must move a number: less costs as many runs as any idea, and none of them can tell."""
 STARTUP = 8
 """How many measured ideas TPE wants before it draws by them and not at random."""
 _LONGEST_BUNDLE = 20
@@ -103,6 +105,14 @@ class Dimension:
         if self.doubling:
             return _exponent(inside)
         return round(inside) if self.parameter.type == "int" else float(inside)
+
+    def moves(self, old: Scalar, new: Scalar) -> bool:
+        """Whether one value is so far from another that runs could tell them apart."""
+        if self.doubling or not self.low < self.high or isinstance(old, (str, bool)) or old is None:
+            return old != new
+        on_scale = log if self.parameter.log and self.low > 0 else float
+        low, high, here, there = map(on_scale, (self.low, self.high, self.to_optuna(old), self.to_optuna(new)))
+        return abs(there - here) >= LEAST_STEP * (high - low)
 
 
 def dimensions(space: Space, params: Mapping[str, Scalar], keys: tuple[str, ...] = ()) -> dict[str, Dimension]:
@@ -203,7 +213,8 @@ def _draws(view: View, searched: dict[str, Dimension]) -> Iterator[dict[str, Sca
     study = _study(view, searched, distributions)
     for attempt in range(ATTEMPTS):
         drawn = {name: searched[name].from_optuna(value) for name, value in study.ask(distributions).params.items()}
-        changed = sorted(_changed(view, drawn), key=lambda name: _number(view, f"{attempt} {name}"))
+        moved = [name for name in drawn if searched[name].moves(view.params[name], drawn[name])]
+        changed = sorted(moved, key=lambda name: _number(view, f"{attempt} {name}"))
         taken = changed[: 1 + _number(view, f"{attempt} changes") % MOST_CHANGES]
         yield shortened(view, {name: drawn[name] for name in taken})
 
