@@ -7,7 +7,8 @@ measured with other code is measured again. A run during which other programs us
 is repeated once, and marked where that did not help; `--again` tries the marked ones once more. With
 OVERNIGHT_CPU_TIME=1 a run gets its seconds times the cores as processor time; with `--side-by-side` as well, each
 run has one core and as many run at once as there are cores. `--seconds S` and `--seeds N` are for trying out: such
-runs are kept apart by their key. `--file` names another file of results.
+runs are kept apart by their key. `--only` names an environment or a learner, and may be repeated. `--file` names
+another file of results.
 """
 
 import argparse
@@ -82,12 +83,17 @@ def jobs(table: str, env: str, seed: int, seconds: float) -> list[Job]:
     ]
 
 
-def planned(tables: Sequence[str], seconds: float | None, seeds: int) -> Iterator[Job]:
-    """Everything that is wanted, in the order in which it is run."""
+def planned(tables: Sequence[str], seconds: float | None, seeds: int, only: Sequence[str] = ()) -> Iterator[Job]:
+    """Everything that is wanted, in the order in which it is run; `only` names environments and learners."""
+    envs, learners = ([name for name in only if ("-v" in name) is is_env] for is_env in (True, False))
     for table in tables:
         for env, budget in TABLES[table]:
             for seed in SEEDS[:seeds]:
-                yield from jobs(table, env, seed, seconds or budget)
+                yield from (
+                    job
+                    for job in jobs(table, env, seed, seconds or budget)
+                    if job.env in (envs or [env]) and job.learner.name in (learners or [job.learner.name])
+                )
 
 
 def part_of(plan: Sequence[Job], part: int, parts: int) -> list[tuple[int, Job]]:
@@ -167,6 +173,7 @@ def options() -> argparse.Namespace:
     asked.add_argument("--again", action="store_true", help="try once more what others disturbed")
     asked.add_argument("--seconds", type=float, help="shorter runs, to try it out")
     asked.add_argument("--seeds", type=int, default=len(SEEDS), help="fewer seeds, to try it out")
+    asked.add_argument("--only", action="append", default=[], help="an environment or a learner; may be repeated")
     asked.add_argument("--file", type=Path, default=TARGET, help="where results go")
     asked.add_argument("--side-by-side", action="store_true", help="one core a run, in processor time, all cores busy")
     asked.add_argument("--part", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -197,7 +204,13 @@ def main() -> int:
     if asked.side_by_side and asked.part is None:
         return side_by_side()
     tables = asked.tables or ["speed", "classic", "return"]
-    plan, made_of, attempts = list(planned(tables, asked.seconds, asked.seeds)), versions(), known(asked.file)
+    plan, made_of, attempts = (
+        list(planned(tables, asked.seconds, asked.seeds, asked.only)),
+        versions(),
+        known(asked.file),
+    )
+    if not plan:
+        sys.exit(f"--only: no run is of {' and '.join(asked.only)}; name environments as in the tables, or a learner")
     if missing := sorted({job.learner.name for job in plan} - made_of.keys()):
         sys.exit(f"The peers are not installed ({', '.join(missing)}): run `make peers`")
     lines = [job.line(made_of[job.learner.name]) for job in plan]

@@ -23,6 +23,15 @@ def test_alone_every_run_is_made_in_its_turn() -> None:
     assert [job for _, job in bench.part_of(plan, 0, 1)] == plan
 
 
+def test_only_what_is_named_is_planned() -> None:
+    plan = list(bench.planned(["return"], None, 3, ["HalfCheetah-v5", "overnight", "torch"]))
+    assert [(job.env, job.learner.name) for job in plan] == [
+        ("HalfCheetah-v5", "overnight"),
+        ("HalfCheetah-v5", "torch"),
+    ] * 3
+    assert {job.env for job in bench.planned(["return"], None, 1, ["torch"])} == {env for env, _ in bench.RETURN}
+
+
 def test_runs_that_share_the_machine_are_not_measured_by_the_clock_on_the_wall() -> None:
     told = {name: value for name, value in os.environ.items() if name != "OVERNIGHT_CPU_TIME"}
     words = [sys.executable, bench.__file__, "mujoco", "--side-by-side"]
