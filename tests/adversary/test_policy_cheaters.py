@@ -45,7 +45,7 @@ class Hasty(RealMachine):
 def measured(folder: Path, source: str, env: str = "CartPole-v1", tier: Tier | None = None) -> Measured:
     """What the referee says about a policy; nothing of it may be alive afterwards."""
     policy = folder / "policy"
-    policy.mkdir()
+    policy.mkdir(parents=True)
     (policy / "policy.json").write_text(
         json.dumps({"schema": "overnight/policy/1", "kind": "code", "entry": "cheat:load"})
     )
@@ -164,11 +164,6 @@ BROKEN = {
         OWN_HEAD + "old = []\n" + ACT.format("old.append(head()); os.write(4, old[0] + bytes(24)); time.sleep(0.1)"),
         EARLY,
     ),
-    "answers as soon as a question is announced": (
-        "def load(folder):\n    os.write(4, b'\\1')\n    while True:\n"
-        "        head = os.read(3, 12)\n        os.write(4, head + bytes(24))\n        os.read(3, 1 << 16)\n",
-        EARLY + "|did not answer within",  # where it was too slow to be early, it swallows the next announcement
-    ),
     "answers too little": (OWN_HEAD + ACT.format("os.write(4, head()); time.sleep(9)"), "did not answer within"),
     "answers too much": (OWN_HEAD + ACT.format("os.write(4, answer(len(obs)) + bytes(900))"), EARLY),
     "answers late": (ACT.format("time.sleep(9)"), "did not answer within 1.5 s"),
@@ -197,6 +192,21 @@ def test_a_policy_that_breaks_the_rules_has_an_error_and_no_score(tmp_path: Path
     source, says = BROKEN[cheat]
     found = measured(tmp_path, source, tier="T2")
     assert re.search(says, found.error) and found.episodes == ()
+
+
+def test_a_policy_that_answers_as_soon_as_a_question_is_announced_gains_nothing(tmp_path: Path) -> None:
+    """Too slow to be early, it swallows the next announcement, or is a policy that always takes action 0."""
+    need("T2")
+    hasty = (
+        "def load(folder):\n    os.write(4, b'\\1')\n    while True:\n"
+        "        head = os.read(3, 12)\n        os.write(4, head + bytes(24))\n        os.read(3, 1 << 16)\n"
+    )
+    found = measured(tmp_path / "hasty", hasty, tier="T2")
+    if found.error:
+        assert re.search(EARLY + "|did not answer within", found.error) and found.episodes == ()
+    else:
+        plain = measured(tmp_path / "plain", WEAK, tier="T2")
+        assert not plain.error and found.episodes == plain.episodes
 
 
 def test_continuous_actions_that_are_not_finite_are_an_error(tmp_path: Path) -> None:
@@ -282,7 +292,7 @@ policy.close()
 def test_a_policy_that_does_not_read_cannot_hold_the_referee_up(tmp_path: Path) -> None:
     source = "def load(folder):\n    os.write(4, b'\\1')\n    time.sleep(600)\n"
     policy = tmp_path / "policy"
-    policy.mkdir()
+    policy.mkdir(parents=True)
     (policy / "policy.json").write_text('{"entry": "cheat:load"}')
     (policy / "cheat.py").write_text(f"import os, time\n{source}")
     done = subprocess.run([sys.executable, "-c", UNREAD, tmp_path], capture_output=True, text=True, check=True)
