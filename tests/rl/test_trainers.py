@@ -271,6 +271,14 @@ def test_rollouts_grow_in_doublings_over_the_budget_and_stay_within_it(trained: 
     assert thirds == pytest.approx([4096 / 3, 2 * 4096 / 3], abs=256)
 
 
+def test_rollouts_grow_by_the_very_factor_that_is_asked_for_and_by_no_less_than_one(trained: Trained) -> None:
+    out = trained("threefold", "ppo", 4096, rollout_growth=3, num_minibatches=2)
+    steps = [0, *(line["env_steps"] for line in lines(out))]
+    assert sorted({later - earlier for earlier, later in pairwise(steps)}) == [128, 256, 384]
+    with pytest.raises(SystemExit, match="`rollout_growth` is 0, but 1 or more is needed"):
+        trained("none", "ppo", 4096, rollout_growth=0)
+
+
 def beginnings(out: Path) -> list[int]:
     """The steps at which the step size was larger again than before."""
     trained = [line for line in lines(out) if "learning_rate" in line]
@@ -298,6 +306,14 @@ def test_an_attempt_that_goes_on_after_a_kill_ends_as_if_it_had_never_stopped(tr
     gone_on = trained("gone on", "ppo", 4096, begin=whole, checkpoints=2, **more)
     assert weights(gone_on) == weights(whole)
     assert beginnings(gone_on) == beginnings(whole) and rehearsed(gone_on) == rehearsed(whole)
+
+
+def test_an_attempt_that_finds_the_whole_budget_spent_is_over_at_once_and_is_the_last(tmp_path: Path) -> None:
+    training = Training(order("ppo", 4096, rehearsal_episodes=4), tmp_path)
+    state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
+    state.attempt_steps, state.steps = 3000, 4096
+    state.begin_attempt(training)
+    assert state.progress(training) == 1 and not state.attempt_is_over(training)
 
 
 def test_where_nothing_rehearses_a_training_does_not_begin_anew(trained: Trained) -> None:

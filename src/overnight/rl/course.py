@@ -139,7 +139,8 @@ class Course(ABC):
 
         Whichever is further counts. Attempts are compared by rehearsing, so where nothing rehearses, there is one.
         """
-        of_budget = (training.share(self.steps) - self.attempt_from_share) / (1 - self.attempt_from_share)
+        found = 1 - self.attempt_from_share
+        of_budget = (training.share(self.steps) - self.attempt_from_share) / found if found > 0 else 1.0
         if not self.attempt_steps or not self.rehearsal_episodes:
             return of_budget
         return min(max(of_budget, (self.steps - self.attempt_from_step) / self.attempt_steps), 1.0)

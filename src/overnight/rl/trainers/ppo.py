@@ -113,7 +113,10 @@ METRICS = (
 
 def parameters(given: Mapping[str, Any]) -> Parameters:
     """The defaults with what the order changes, or the process ends with one sentence."""
-    return settings(Parameters, given, trainer="ppo")
+    p = settings(Parameters, given, trainer="ppo")
+    if p.rollout_growth < 1:
+        sys.exit(f"params: `rollout_growth` is {p.rollout_growth}, but 1 or more is needed")
+    return p
 
 
 # The network: actor and critic in one flat vector, which NumPy and JAX see as layers.
@@ -451,8 +454,8 @@ def discount(p: Parameters, share: float) -> float:
 
 def rollout_length(p: Parameters, share: float) -> int:
     """Steps of each environment in a rollout that begins when this share of the budget is spent."""
-    doublings = int(math.log2(p.rollout_growth))
-    return p.rollout_steps << min(int(share * (doublings + 1)), doublings)
+    doublings = math.ceil(math.log2(p.rollout_growth))
+    return p.rollout_steps * min(2 ** int(share * (doublings + 1)), p.rollout_growth)
 
 
 def averaged(average: Array, weights: Array, updates: float, share: float) -> Array:
