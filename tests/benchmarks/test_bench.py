@@ -32,6 +32,13 @@ def test_only_what_is_named_is_planned() -> None:
     assert {job.env for job in bench.planned(["return"], None, 1, ["torch"])} == {env for env, _ in bench.RETURN}
 
 
+def test_steps_a_second_are_compared_without_any_setting_that_the_peers_do_not_follow() -> None:
+    plan = {job.env: job for job in bench.planned(["speed"], None, 1) if job.learner == bench.OURS}
+    walker = plan["BipedalWalker-v3"].settings["recipe"]
+    assert bench.not_followed(walker) == [] and "rehearsal_episodes" in bench.recipe_of("BipedalWalker-v3")
+    assert walker.items() < bench.recipe_of("BipedalWalker-v3").items(), "nothing else is changed"
+
+
 def test_runs_that_share_the_machine_are_not_measured_by_the_clock_on_the_wall() -> None:
     told = {name: value for name, value in os.environ.items() if name != "OVERNIGHT_CPU_TIME"}
     words = [sys.executable, bench.__file__, "mujoco", "--side-by-side"]
