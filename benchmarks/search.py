@@ -6,7 +6,7 @@ is a real night through the public commands, `init`, `approve` and `start`, so i
 certification, and it takes what it certified, or the baseline. It runs with and without each of its parts.
 
 Two nights run at a time, on one core each. Budgets are environment steps, so a busy machine makes the benchmark slower
-and not different. Results go to `build/benchmarks/search.jsonl` as they come; what is there is not run again.
+and not different. Results go to `benchmarks/measured/search.jsonl` as they come; what is there is not run again.
 """
 
 import argparse
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from rivals import Outcome, Params, Task
 
 ROOT = Path(__file__).parents[1]
-TARGET = ROOT / "build" / "benchmarks" / "search.jsonl"
+TARGET = ROOT / "benchmarks" / "measured" / "search.jsonl"
+LOG = ROOT / "build" / "benchmarks" / "search.log"
 PAGE = ROOT / "benchmarks" / "SEARCH.md"
 RUNS = 40
 """Training runs that a night may make; the others get as many environment steps."""
@@ -190,14 +191,13 @@ def measure(wanted: list[tuple[str, str, int]], version: str) -> None:
         env, rule, repeat = job
         core = cores.get()
         words = [sys.executable, __file__, "--job", json.dumps([env, rule, repeat, core])]
-        log = TARGET.with_suffix(".log")
         try:
-            with log.open("ab") as out:
+            with LOG.open("ab") as out:
                 done = subprocess.run(words, stdout=subprocess.PIPE, stderr=out, check=False)
         finally:
             cores.put(core)
         if done.returncode:
-            print(f"{env} {rule} {repeat} failed; {log} says why", flush=True)
+            print(f"{env} {rule} {repeat} failed; {LOG} says why", flush=True)
             return
         line = {"env": env, "rule": rule, "repeat": repeat, "code": version, "budget": budgets[env]}
         with TARGET.open("a") as file:
@@ -222,7 +222,8 @@ def main() -> int:
     from search_page import page, section
 
     version, only = code(), set(said.only or ())
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
+    for path in (TARGET, LOG):
+        path.parent.mkdir(parents=True, exist_ok=True)
     there = {(one["env"], one["rule"], one["repeat"]) for one in known(version)}
     envs = [task.env for task in tasks() if task.env in only] or [task.env for task in tasks()]
     rules = [rule for rule in RULES if rule in only or rule == "baseline"] if only & {*RULES} else list(RULES)

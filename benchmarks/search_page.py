@@ -32,7 +32,7 @@ certification out of the same total. Intervals are Student's, over repeats; a re
 def page(lines: Sequence[Line]) -> str:
     """The whole page."""
     repeats = 1 + max(int(line["repeat"]) for line in lines)
-    told = f"{repeats} repeat{'s' if repeats > 1 else ''} of each rule, code {lines[-1]['code']}."
+    told = f"{repeats} repeat{'s' if repeats > 1 else ''} at most, as the claims tell; code {lines[-1]['code']}."
     return "\n".join([INTRODUCTION, told, "", *section(lines)]) + "\n"
 
 
