@@ -47,13 +47,15 @@ text{font:12px/1 Inter,ui-sans-serif,system-ui,sans-serif;fill:#566070}.label{fo
 </style>"""
 
 Runs = dict[str, list[Line]]
+CLOCKS = ("by the clock", "of processor time")
+"""What seconds are."""
 
 
 class Results(NamedTuple):
     """What the page is made from."""
 
-    tables: dict[tuple[str, str], Runs]
-    """By table and environment: the runs of each learner, in the order of their seeds."""
+    tables: dict[tuple[str, str, bool], Runs]
+    """By table, environment and whether in processor time: the runs of each learner, in the order of their seeds."""
     starts: dict[str, float]
     """What random actions score, by environment."""
     failed: list[Line]
@@ -65,23 +67,26 @@ def read(path: Path) -> Results:
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     starts = {line["env"]: line["random"] for line in lines if "random" in line}
     runs = [line for line in lines if "learner" in line]
-    tables: dict[tuple[str, str], Runs] = {}
-    for place in dict.fromkeys((line["table"], line["env"]) for line in runs):
-        here = [line for line in runs if (line["table"], line["env"]) == place and "failed" not in line]
+    tables: dict[tuple[str, str, bool], Runs] = {}
+    for place in sorted(dict.fromkeys(map(_place, runs)), key=lambda one: one[2]):
+        here = [line for line in runs if _place(line) == place and "failed" not in line]
         if here:
             tables[place] = _latest(here)
     there = {
         (place, name, run["seed"]) for place, table in tables.items() for name, all_ in table.items() for run in all_
     }
     failed = [line for line in runs if "failed" in line]
-    failed = [line for line in failed if ((line["table"], line["env"]), line["learner"], line["seed"]) not in there]
+    failed = [line for line in failed if (_place(line), line["learner"], line["seed"]) not in there]
     return Results(tables, starts, failed)
 
 
+def _place(line: Line) -> tuple[str, str, bool]:
+    return line["table"], line["env"], line["cpu_time"]
+
+
 def _latest(lines: Sequence[Line]) -> Runs:
-    """The runs that are like the last one in length and clock, of each learner's last version and settings."""
-    last = lines[-1]
-    alike = [line for line in lines if all(line[name] == last[name] for name in ("seconds", "cpu_time"))]
+    """The runs that are as long as the last one, of each learner's last version and settings."""
+    alike = [line for line in lines if line["seconds"] == lines[-1]["seconds"]]
     found: Runs = {}
     for learner in [name for name in (*NAMES, "overnight, recorded") if any(one["learner"] == name for one in alike)]:
         own = [line for line in alike if line["learner"] == learner]
@@ -146,7 +151,7 @@ def speed_section(results: Results) -> list[str]:
         *("environment", "learner", "steps/s", "with compiling", "cores busy", "we are … times as fast"),
         *("with compiling", "bar", "verdict", "disturbed"),
     )
-    for (table, env), runs in results.tables.items():
+    for (table, env, _), runs in results.tables.items():
         for name, theirs in runs.items() if table == "speed" else ():
             if name == "overnight, recorded":
                 continue
@@ -188,11 +193,13 @@ def return_section(results: Results, figures: Path) -> list[str]:
     """Return for time, with a figure for each environment."""
     lines: list[str] = []
     value = mean_return(results.starts)
-    for (table, env), runs in results.tables.items():
+    for (table, env, metered), runs in results.tables.items():
         if table != "return" or env not in results.starts:
             continue
         seconds = next(iter(runs.values()))[0]["seconds"]
-        lines += [f"### {env}, {seconds:g} s", "", *_figure(env, runs, results.starts[env], figures, "return"), ""]
+        kind = "return-processor" if metered else "return"
+        lines += [f"### {env}, {seconds:g} s {CLOCKS[metered]}", ""]
+        lines += [*_figure(env, runs, results.starts[env], figures, kind), ""]
         lines += heading(
             *("learner", "mean return on the way", "we lie above", "return at the end", "we lie above"),
             *("seeds at the end", "steps", "disturbed"),
@@ -249,12 +256,12 @@ def _points(run: Line, start: float) -> list[tuple[float, float]]:
 def classic_section(results: Results) -> list[str]:
     """Small tasks: the return at the end."""
     lines = heading("environment", "seconds", "learner", "return at the end", "we lie above", "seeds", "disturbed")
-    for (table, env), runs in results.tables.items():
+    for (table, env, metered), runs in results.tables.items():
         if table == "classic":
             finals = {name: bootstrap(all_, final_return) for name, all_ in runs.items()}
             for name, all_ in runs.items():
-                cells = [env, f"{all_[0]['seconds']:g}", NAMES[name], told(finals[name], 1), _ahead(finals, name)]
-                lines.append(row(*cells, _seeds(all_), marks(all_)))
+                cells = [env, f"{all_[0]['seconds']:g} {CLOCKS[metered]}", NAMES[name], told(finals[name], 1)]
+                lines.append(row(*cells, _ahead(finals, name), _seeds(all_), marks(all_)))
     return lines if len(lines) > 2 else ["Not measured yet: `make bench`."]
 
 
@@ -264,7 +271,7 @@ def mujoco_section(results: Results, figures: Path) -> list[str]:
         "environment", "seconds", "return at the end", "published", "our bar", "verdict", "seeds", "disturbed"
     )
     drawn: list[str] = []
-    for (table, env), runs in results.tables.items():
+    for (table, env, _), runs in results.tables.items():
         ours = runs.get("overnight", [])
         if table != "mujoco" or not ours:
             continue
@@ -366,7 +373,8 @@ def page(results: Results, figures: Path) -> str:
             "Snapshots at every tenth of the time, each measured greedily over 10 episodes in Gymnasium, the last "
             "policy over 50. The mean return on the way is the area under the curve divided by the time; every curve "
             "begins with what random actions score. Intervals are 90 %, by drawing seeds and episodes anew. "
-            "Stable-Baselines3 and sbx follow rl-zoo3, PyTorch follows our recipe.",
+            "Stable-Baselines3 and sbx follow rl-zoo3, PyTorch follows our recipe. What was measured by the clock "
+            "and what was measured in processor time may be of different code; the last section has the versions.",
             lambda: return_section(results, figures),
         ),
         ("Small tasks", "The last policy over 50 episodes.", lambda: classic_section(results)),
@@ -388,7 +396,8 @@ def page(results: Results, figures: Path) -> str:
 def main() -> int:
     """Write the page and its figures."""
     asked = argparse.ArgumentParser(description="Turn results into a page.")
-    asked.add_argument("--file", type=Path, default=ROOT / "build" / "benchmarks" / "peers.jsonl")
+    own, kept = ROOT / "build" / "benchmarks" / "peers.jsonl", ROOT / "benchmarks" / "measured" / "peers.jsonl"
+    asked.add_argument("--file", type=Path, default=own if own.exists() else kept)
     asked.add_argument("--out", type=Path, default=ROOT / "benchmarks")
     told_to = asked.parse_args()
     told_to.out.mkdir(parents=True, exist_ok=True)

@@ -114,6 +114,18 @@ def test_returns_are_compared_by_their_intervals_and_drawn(tmp_path: Path) -> No
     assert "figures/return-LunarLander-v3.svg" in text
 
 
+def test_what_was_measured_by_the_clock_and_in_processor_time_stands_side_by_side(tmp_path: Path) -> None:
+    start = {"env": "LunarLander-v3", "random": -180.0}
+    metered = [one | {"cpu_time": True} for one in (*returns(250.0, "overnight"), *returns(40.0, "sb3"))]
+    text = written(tmp_path, [start, *metered, *returns(250.0, "overnight"), *returns(240.0, "torch")])
+    clock, processor = text.index("s by the clock"), text.index("s of processor time")
+    assert clock < text.index("| PyTorch, eager |") < processor < text.index("| Stable-Baselines3 |")
+    assert {one.name for one in (tmp_path / "figures").iterdir()} == {
+        "return-LunarLander-v3.svg",
+        "return-processor-LunarLander-v3.svg",
+    }
+
+
 def test_mujoco_is_judged_by_the_published_return_or_by_the_higher_bar_of_ours(tmp_path: Path) -> None:
     points = [{"seconds": 5.0, "returns": [1.0]}]
     runs = [
