@@ -8,6 +8,8 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import bench
+from contest import OURS
+from peers.settings import not_followed
 
 
 def test_side_by_side_every_run_is_made_by_exactly_one_part() -> None:
@@ -33,9 +35,9 @@ def test_only_what_is_named_is_planned() -> None:
 
 
 def test_steps_a_second_are_compared_without_any_setting_that_the_peers_do_not_follow() -> None:
-    plan = {job.env: job for job in bench.planned(["speed"], None, 1) if job.learner == bench.OURS}
+    plan = {job.env: job for job in bench.planned(["speed"], None, 1) if job.learner == OURS}
     walker = plan["BipedalWalker-v3"].settings["recipe"]
-    assert bench.not_followed(walker) == [] and "rehearsal_episodes" in bench.recipe_of("BipedalWalker-v3")
+    assert not_followed(walker) == [] and "rehearsal_episodes" in bench.recipe_of("BipedalWalker-v3")
     assert walker.items() < bench.recipe_of("BipedalWalker-v3").items(), "nothing else is changed"
 
 

@@ -455,7 +455,7 @@ def discount(p: Parameters, share: float) -> float:
 def rollout_length(p: Parameters, share: float) -> int:
     """Steps of each environment in a rollout that begins when this share of the budget is spent."""
     doublings = math.ceil(math.log2(p.rollout_growth))
-    return p.rollout_steps * min(2 ** int(share * (doublings + 1)), p.rollout_growth)
+    return p.rollout_steps * min(1 << int(share * (doublings + 1)), p.rollout_growth)
 
 
 def averaged(average: Array, weights: Array, updates: float, share: float) -> Array:
