@@ -37,6 +37,12 @@ def test_a_recipe_is_the_beginning_and_the_words_change_it(tmp_path: Path) -> No
     assert params["normalize_observations"] is True
 
 
+@pytest.mark.parametrize("name", ["auditions", "attempt_steps", "checkpoints"])
+def test_a_parameter_that_search_leaves_alone_is_an_option_like_the_others(name: str, tmp_path: Path) -> None:
+    words = ["--env", "CartPole-v1", "--steps", "5", f"--{name.replace('_', '-')}", "3", "--out", str(tmp_path)]
+    assert from_words(PPO, words).order.params[name] == 3
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -44,6 +50,7 @@ def test_a_recipe_is_the_beginning_and_the_words_change_it(tmp_path: Path) -> No
         pytest.param("--steps 5 --gamma lots", "is 'lots', but a number is needed", id="no number"),
         pytest.param("--steps 5 --clip-value-loss 2", "but true or false is needed", id="no switch"),
         pytest.param("--steps 5 --activation sine", "but one of tanh, relu", id="no choice"),
+        pytest.param("--steps 5 --auditions -1", "--auditions: is -1, but 0 or more", id="below none"),
         pytest.param("--steps 0", "--steps is 0, but a training needs more than 0", id="no budget"),
         pytest.param("--steps 5 --seconds 5", "not allowed with", id="two budgets"),
         pytest.param("", "one of the arguments --steps --seconds --cpu-seconds is required", id="none"),

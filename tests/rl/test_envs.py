@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from overnight.guest.train import Env
-from overnight.rl.envs.batched import Batch, UnsupportedEnv, make
+from overnight.rl.envs.batched import Batch, UnsupportedEnv, make, make_lanes
 
 
 class Echo(gymnasium.Env[Any, Any]):
@@ -90,6 +90,35 @@ def test_the_same_seeds_give_the_same_episodes_whatever_the_threads(backend: str
             np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(first[0][0][:2], other[0][0][:2])
     assert (first[0][0][2] != other[0][0][2]).any()
+
+
+def test_lanes_are_the_same_environments_as_one_batch() -> None:
+    pytest.importorskip("envpool")
+    seeds, rng = [1, 2, 3, 4, 5], np.random.default_rng(0)
+    whole, lanes = make(env("LunarLander-v3"), seeds, threads=2), make_lanes(env("LunarLander-v3"), seeds, cores=2)
+    assert [lane.num_envs for lane in lanes] == [3, 2]
+    np.testing.assert_array_equal(np.concatenate([lane.reset() for lane in lanes]), whole.reset())
+    for _ in range(200):
+        actions = rng.integers(0, 4, 5)
+        parts = [lane.step(part) for lane, part in zip(lanes, np.split(actions, [3]), strict=True)]
+        for one, all_ in zip(zip(*parts, strict=True), whole.step(actions), strict=True):
+            np.testing.assert_array_equal(np.concatenate(one), all_)
+    for batch in (whole, *lanes):
+        batch.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "cores"),
+    [
+        pytest.param("CartPole-v1", {}, 2, id="a step that is over at once"),
+        pytest.param("HalfCheetah-v5", {"ctrl_cost_weight": 0.2}, 2, id="stepped by Python"),
+        pytest.param("LunarLander-v3", {}, 1, id="one core"),
+    ],
+)
+def test_one_lane_is_all_where_a_second_thread_would_only_wait(name: str, kwargs: dict[str, Any], cores: int) -> None:
+    (lane,) = make_lanes(Env("gymnasium", name, kwargs, None, clip_actions=True), [1, 2, 3], cores=cores)
+    assert lane.num_envs == 3
+    lane.close()
 
 
 def test_both_backends_describe_a_continuous_environment_alike(backend: str) -> None:

@@ -22,6 +22,7 @@ from overnight.records.codec import decode, dumps
 from overnight.records.env import EnvSpec
 from overnight.records.order import RunOrder
 from overnight.rl.envs import batched
+from overnight.rl.lanes import Lanes
 from overnight.rl.moments import Moments
 
 jax = pytest.importorskip("jax")
@@ -72,7 +73,7 @@ gymnasium.register("overnight-tests/TwoSteps-v0", lambda **kwargs: TwoSteps(**kw
 def sampler(*, terminates: bool, **params: Any) -> ppo.Sampler:
     p = ppo.parameters({"num_envs": 1, "rollout_steps": 5, "hidden_units": 16, **params})
     env = Env("gymnasium", "overnight-tests/TwoSteps-v0", {"terminates": terminates}, None, clip_actions=True)
-    return ppo.Sampler(batched.make(env, [1] * p.num_envs, threads=1), p, np.random.default_rng(0))
+    return ppo.Sampler(Lanes((batched.make(env, [1] * p.num_envs, threads=1),)), p, np.random.default_rng(0))
 
 
 SIZES = ppo.Sizes(1, 2, 16, discrete=True)

@@ -66,6 +66,18 @@ class Waning(Pick):
 
 
 gymnasium.register("overnight-tests/Waning-v0", lambda **_: Waning(), max_episode_steps=20)
+
+
+class Lever(Pick):
+    """Rewards the second of two actions."""
+
+    action_space = gymnasium.spaces.Discrete(2)  # type: ignore[assignment]
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.shown.astype(np.float32), float(action), False, False, {}
+
+
+gymnasium.register("overnight-tests/Lever-v0", lambda **_: Lever(), max_episode_steps=20)
 gymnasium.register("overnight-tests/Pick-v0", lambda **_: Pick(), max_episode_steps=20)
 
 
@@ -312,13 +324,60 @@ def test_an_attempt_that_finds_the_whole_budget_spent_is_over_at_once_and_is_the
     training = Training(order("ppo", 4096, rehearsal_episodes=4), tmp_path)
     state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
     state.attempt_steps, state.steps = 3000, 4096
-    state.begin_attempt(training)
-    assert state.progress(training) == 1 and not state.attempt_is_over(training)
+    state.end_stint(training)
+    assert state.progress(training) == 1 and not state.stint_is_over(training)
 
 
 def test_where_nothing_rehearses_a_training_does_not_begin_anew(trained: Trained) -> None:
     one, other = trained("one", "ppo", 2048, attempt_steps=512), trained("other", "ppo", 2048)
     assert weights(one) == weights(other)
+
+
+def leaning(state: Any, towards: int) -> Any:
+    """Weights that always choose one of two actions."""
+    found = np.zeros_like(state.learner.weights)
+    module("ppo").unpack(found, state.sizes).actor[-1][1][towards] = 1.0
+    return found
+
+
+def test_of_several_beginnings_the_one_that_rehearses_best_goes_on(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"env": "overnight-tests/Lever-v0", "rehearsal_episodes": 4, "auditions": 3}
+    training = Training(order("ppo", 100_000, **more), tmp_path)
+    state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
+    begun, best = [np.asarray(state.learner.weights)], leaning(state, 1)
+    for stint, towards in enumerate((0, 1, 0)):
+        state.steps = 5_000 * (stint + 1) - 10
+        assert not state.stint_is_over(training)
+        state.steps += 20
+        assert state.stint_is_over(training)
+        state.average = leaning(state, towards)
+        state.learner = state.learner._replace(weights=state.average, count=np.float32(stint))
+        state.end_stint(training)
+        begun.append(np.asarray(state.learner.weights))
+    assert len({one.tobytes() for one in begun[:3]}) == 3, "every audition has weights of its own"
+    np.testing.assert_array_equal(begun[3], best)
+    assert state.learner.count == 1, "the moments of the optimiser are those of the best beginning, too"
+    assert state.best == 20 and not state.stint_is_over(training)
+    assert state.progress(training) == pytest.approx(training.share(state.steps)), "schedules do not begin anew"
+
+
+def test_a_training_that_goes_on_after_its_auditions_ends_as_if_it_had_never_stopped(trained: Trained) -> None:
+    more: dict[str, Any] = {"env": "overnight-tests/Pick-v0", "rehearsal_episodes": 4, "auditions": 2}
+    whole = trained("whole", "ppo", 16_384, checkpoints=2, **more)
+    assert json.loads((whole / "checkpoint" / "facts.json").read_text())["attempt"] == 2
+    gone_on = trained("gone on", "ppo", 16_384, begin=whole, checkpoints=2, **more)
+    assert weights(gone_on) == weights(whole) and rehearsed(gone_on) == rehearsed(whole)
+
+
+@pytest.mark.parametrize("episodes", [pytest.param(0, id="none"), pytest.param(32, id="too long ones")])
+def test_where_no_rehearsal_can_choose_a_training_has_one_beginning(trained: Trained, episodes: int) -> None:
+    more: dict[str, Any] = {"env": "overnight-tests/Pick-v0", "rehearsal_episodes": episodes}
+    trained("one", "ppo", 4096, **more)
+    entropies = [
+        line["entropy"] for line in lines(trained("some", "ppo", 4096, auditions=3, **more)) if "entropy" in line
+    ]
+    assert entropies[-1] == min(entropies)
+    assert all(later < earlier + 0.02 for earlier, later in pairwise(entropies)), "new weights would be undecided again"
 
 
 @pytest.mark.parametrize("unit", ["wall_seconds", "cpu_seconds"])

@@ -27,6 +27,8 @@ _COUNTERS = (
 )
 _EVERY = 0.1
 """The share of the budget after which the policy is saved."""
+_AUDITION = 0.05
+"""The share of the budget that each beginning gets where several are tried."""
 _LONGEST_REHEARSAL = 0.05
 """The share of the budget at which a rehearsal is given up."""
 _MORE = 3
@@ -72,10 +74,14 @@ class Course(ABC):
         """The share that it takes with its further episodes."""
         self.rehearsal_episodes = p.rehearsal_episodes
         """Episodes of the next rehearsal; 0 where there is none, or none any more."""
+        self.auditions = 0
+        """Beginnings that a trainer that can do so tries, to go on with the best of them; 0 for none."""
         self.attempt_steps = 0
         """Steps after which a trainer that can do so begins anew, to keep the best attempt; 0 for never."""
         self.attempt = 0
-        """How many attempts there were before this one."""
+        """How many auditions and attempts there were before this one."""
+        self._leader: dict[str, Array] = {}
+        """What the best audition so far had learnt."""
         self.attempt_from_step, self.attempt_from_share = 0, 0.0
         """The steps, and the spent share of the budget, at which this attempt began."""
         self.stepped_by: dict[str, str] = {}
@@ -91,9 +97,13 @@ class Course(ABC):
     def take(self, arrays: dict[str, Array]) -> None:
         """Take over what `arrays` returned."""
 
+    def begin_anew(self) -> None:
+        """Forget what was learnt, and begin in new environments, with new weights; for a trainer that can do so."""
+        raise TypeError(f"{type(self).__module__} does not begin anew")
+
     @abstractmethod
-    def enter(self, envs: batched.Batch) -> None:
-        """Leave the environments for these."""
+    def enter_new_envs(self) -> None:
+        """Leave the environments for those of this leg and attempt, which `new_envs` makes."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
@@ -104,17 +114,27 @@ class Course(ABC):
         """What the policy does when it tries nothing out."""
 
     def new_envs(self) -> batched.Batch:
-        """The environments of this leg."""
-        key = (0, self.leg, self.attempt) if self.attempt else (0, self.leg) if self.leg else (0,)
-        made = self._made(key, self._num_envs)
+        """The environments of this leg and attempt, as one batch."""
+        return self._told(batched.make(self.order.env, self._leg_seeds(), threads=self.order.cores))
+
+    def new_lanes(self) -> tuple[batched.Batch, ...]:
+        """The same environments, as batches that threads play side by side."""
+        lanes = batched.make_lanes(self.order.env, self._leg_seeds(), cores=self.order.cores)
+        self._told(lanes[0])
+        return lanes
+
+    def _told(self, made: batched.Batch) -> batched.Batch:
         self.stepped_by = {"backend": made.backend, "why": made.why}
         return made
 
-    def _made(self, key: tuple[int, ...], count: int) -> batched.Batch:
-        """So many environments, with seeds that only this key gives."""
+    def _leg_seeds(self) -> list[int]:
+        key = (0, self.leg, self.attempt) if self.attempt else (0, self.leg) if self.leg else (0,)
+        return self._seeds(key, self._num_envs)
+
+    def _seeds(self, key: tuple[int, ...], count: int) -> list[int]:
+        """Seeds of so many environments, which only this key gives."""
         source = np.random.SeedSequence(self.order.train_seed, spawn_key=key)
-        seeds = [int(seed >> 1) for seed in source.generate_state(count)]
-        return batched.make(self.order.env, seeds, threads=self.order.cores)
+        return [int(seed >> 1) for seed in source.generate_state(count)]
 
     def begin(self, training: Training) -> None:
         """Start the budget's clock, and go on from the last checkpoint if there is one."""
@@ -127,7 +147,7 @@ class Course(ABC):
             setattr(self, name, facts[name])
         self.for_actions.bit_generator.state, self.for_updates.bit_generator.state = facts["random"]
         self.take(arrays)
-        self.enter(self.new_envs())
+        self.enter_new_envs()
         training.resume(self.steps, **{name: facts[name] for name in _SPENT})
 
     def has_room(self, training: Training, lap_steps: int) -> bool:
@@ -145,38 +165,61 @@ class Course(ABC):
             return of_budget
         return min(max(of_budget, (self.steps - self.attempt_from_step) / self.attempt_steps), 1.0)
 
-    def attempt_is_over(self, training: Training) -> bool:
-        """Whether an attempt has made its steps, and some of the budget is left for another."""
-        return self.progress(training) >= 1 and not training.spent(self.steps)
+    def is_auditioning(self) -> bool:
+        """Whether beginnings are being tried. They are compared by rehearsing, so where nothing rehearses, none are."""
+        return bool(self.rehearsal_episodes) and self.attempt < self.auditions
 
-    def begin_attempt(self, training: Training) -> None:
-        """Offer what the last attempt came to, and count another; the trainer forgets what it learnt."""
-        self.offer(training)
-        self.saved = self.attempt_from_share = training.share(self.steps)
-        self.attempt, self.attempt_from_step = self.attempt + 1, self.steps
+    def stint_is_over(self, training: Training) -> bool:
+        """Whether an audition has had its share, or an attempt its steps, and some of the budget is left."""
+        if training.spent(self.steps):
+            return False
+        if self.is_auditioning():
+            return training.share(self.steps) >= _AUDITION * (self.attempt + 1)
+        return self.progress(training) >= 1
+
+    def end_stint(self, training: Training) -> None:
+        """Offer what was learnt, and begin anew; after the last audition, go on with what the best of them had learnt.
+
+        Where an audition shows that rehearsing takes too long to choose by, what is there goes on.
+        """
+        auditioned = self.is_auditioning()
+        if self.offer(training) and auditioned:
+            self._leader = self.arrays()
+        self.saved = training.share(self.steps)
+        if auditioned and not self.is_auditioning():
+            return
+        self.attempt += 1
+        if not auditioned:
+            self.attempt_from_step, self.attempt_from_share = self.steps, self.saved
+        if not auditioned or self.is_auditioning():
+            self.begin_anew()
+        else:
+            self.take(self._leader)
+            self.enter_new_envs()
 
     def keep(self, training: Training) -> None:
         """Save the policy where another tenth of the budget is spent, and everything where a leg is over.
 
+        A training that is killed in its auditions begins with the first of them, so nothing of them is saved.
         Rehearsals take about an eleventh of the budget at most: the dearer one was, the later comes the next.
         """
         share = training.share(self.steps)
         if share >= self.saved + max(_EVERY, 10 * self.rehearsal_share):
             self.offer(training)
             self.saved = share = training.share(self.steps)
-        if share < 1 and int(share * self._checkpoints) > self.leg:
+        if share < 1 and int(share * self._checkpoints) > self.leg and not self.is_auditioning():
             self.leg = int(share * self._checkpoints)
             training.save_checkpoint(lambda folder: write_checkpoint(folder, self._checkpoint(training)))
-            self.enter(self.new_envs())
+            self.enter_new_envs()
 
-    def offer(self, training: Training) -> None:
-        """Save the policy, unless it rehearses and does worse than the one that is kept."""
+    def offer(self, training: Training) -> bool:
+        """Save the policy, unless it rehearses and does worse than the one that is kept; whether it was saved."""
         found = self._rehearsed(training) if self.rehearsal_episodes else None
-        if found is None and self.best is not None:
-            return
-        if found is None or self.best is None or found >= self.best:
-            self.best = found
-            training.save_policy(self.save)
+        if self.best is not None and (found is None or found < self.best):
+            return False
+        self.best = found
+        training.save_policy(self.save)
+        return True
 
     def _rehearsed(self, training: Training) -> float | None:
         """The mean return of some greedy episodes, and of more where it would be kept for those; None for no answer.
@@ -193,7 +236,7 @@ class Course(ABC):
             further = self._played(training, _FURTHER, _MORE * self.rehearsal_episodes)
             found = None if further is None else (found + _MORE * further) / (1 + _MORE)
         if is_metered():
-            self.enter(self.new_envs())  # the broker has let the old ones go
+            self.enter_new_envs()  # the broker has let the old ones go
         self.rehearsal_share = training.share(self.steps) - before
         if not self.rehearsal_episodes:
             self.rehearsal_share = self.whole_share = 0.0
@@ -204,7 +247,8 @@ class Course(ABC):
 
     def _played(self, training: Training, key: tuple[int, ...], episodes: int) -> float | None:
         """The mean return of one greedy episode in each of some environments, the same ones for the same key."""
-        envs, before = self._made(key, episodes), training.share(self.steps)
+        envs = batched.make(self.order.env, self._seeds(key, episodes), threads=self.order.cores)
+        before = training.share(self.steps)
         observations, totals, playing = envs.reset(), np.zeros(envs.num_envs), np.ones(envs.num_envs, bool)
         while playing.any() and not training.spent(self.steps + envs.num_envs - 1):
             if training.share(self.steps) - before > _LONGEST_REHEARSAL:

@@ -17,6 +17,7 @@ import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
@@ -185,16 +186,42 @@ def make(spec: Spec, seeds: Sequence[int], *, threads: int) -> Batch:
             return Metered(spec, seeds)
         except steps.Refused as error:
             raise UnsupportedEnv(str(error)) from error
-    pool, why = None, "EnvPool is not used for environments from a module or with arguments; training on Gymnasium"
-    if ":" not in spec.id and not spec.kwargs:
-        try:
-            pool, why = _import_envpool(), f"EnvPool is not used for {spec.id}; training on Gymnasium"
-        except ImportError:
-            why = "EnvPool is not installed; training on Gymnasium"
-    # What only EnvPool knows could not be measured, so it goes on to Gymnasium, which refuses it.
-    if pool is not None and "/" not in spec.id and spec.id in gymnasium.registry and spec.id in pool.list_all_envs():
-        return Batch(_in_envpool(pool, spec, seeds, threads), spec, seeds, "envpool", "training on EnvPool")
+    pool, why = _pool(spec)
+    if pool is not None:
+        return Batch(_in_envpool(pool, spec, seeds, threads), spec, seeds, "envpool", why)
     return Batch(_in_gymnasium(spec, len(seeds)), spec, seeds, "gymnasium", why)
+
+
+def make_lanes(spec: Spec, seeds: Sequence[int], *, cores: int) -> tuple[Batch, ...]:
+    """The same environments as `make` makes, in a batch for each core, so that threads can play them side by side.
+
+    One batch with two threads waits for the slower thread at every step; two batches meet once a rollout. There
+    is only one batch where a broker or Python steps, because neither steps two at a time, and where a step is quick.
+    """
+    if steps.is_metered() or _pool(spec)[0] is None or _is_quick(spec):
+        return (make(spec, seeds, threads=cores),)
+    count, rest = divmod(len(seeds), lanes := min(cores, len(seeds)))
+    ends = [count * lane + min(lane, rest) for lane in range(lanes + 1)]
+    return tuple(make(spec, seeds[first:end], threads=1) for first, end in pairwise(ends))
+
+
+def _pool(spec: Spec) -> tuple[ModuleType | None, str]:
+    """EnvPool, or None where it does not step this environment, and a sentence on the choice."""
+    if ":" in spec.id or spec.kwargs:
+        return None, "EnvPool is not used for environments from a module or with arguments; training on Gymnasium"
+    try:
+        pool = _import_envpool()
+    except ImportError:
+        return None, "EnvPool is not installed; training on Gymnasium"
+    # What only EnvPool knows could not be measured, so it goes on to Gymnasium, which refuses it.
+    if "/" not in spec.id and spec.id in gymnasium.registry and spec.id in pool.list_all_envs():
+        return pool, "training on EnvPool"
+    return None, f"EnvPool is not used for {spec.id}; training on Gymnasium"
+
+
+def _is_quick(spec: Spec) -> bool:
+    """Whether a step is over before another thread is awake: a few operations, and no simulator."""
+    return str(gymnasium.spec(spec.id).entry_point).startswith("gymnasium.envs.classic_control")
 
 
 def _import_envpool() -> ModuleType:
@@ -215,11 +242,10 @@ def _in_envpool(pool: ModuleType, spec: Spec, seeds: Sequence[int], threads: int
     # The referee measures in Gymnasium, so its limit holds where the two libraries differ.
     limit = spec.max_episode_steps or gymnasium.spec(spec.id).max_episode_steps
     options = {} if limit is None else {"max_episode_steps": limit}
+    threads = 1 if _is_quick(spec) else min(threads, len(seeds))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # EnvPool's spaces are doubles, and Gymnasium warns of rounding them
-        made = pool.make_gymnasium(
-            spec.id, num_envs=len(seeds), num_threads=min(threads, len(seeds)), seed=list(seeds), **options
-        )
+        made = pool.make_gymnasium(spec.id, num_envs=len(seeds), num_threads=threads, seed=list(seeds), **options)
         _ = made.observation_space, made.action_space  # made here, once, so that the warnings end here
     return made
 

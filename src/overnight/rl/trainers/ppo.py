@@ -16,7 +16,6 @@ the same machine gives the same weights, bit for bit, also where it was killed a
 
 import math
 import sys
-import time
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -36,8 +35,8 @@ import numpy as np  # noqa: E402
 
 from overnight.rl import stopwatch  # noqa: E402
 from overnight.rl.course import Course, run  # noqa: E402
-from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
+from overnight.rl.lanes import Lanes  # noqa: E402
 from overnight.rl.moments import Moments  # noqa: E402
 from overnight.rl.networks import JAX, NUMPY, Activation, Array, borders, drawer, mlp  # noqa: E402
 from overnight.rl.settings import Neutral, settings  # noqa: E402
@@ -99,6 +98,8 @@ class Parameters(Neutral):
     """Share of the updates so far over which the network that is kept is averaged; 0 keeps it as it is."""
     rehearsal_episodes: int = 0
     """Greedy episodes that the policy rehearses after each tenth of the budget, to keep the best; 0 keeps the last."""
+    auditions: int = 0
+    """Beginnings that a training that rehearses tries for a twentieth of the budget each, to go on with the best."""
     attempt_steps: int = 0
     """Steps after which a training that rehearses begins anew, to keep the best of several; 0 for never."""
     checkpoints: int = 0
@@ -287,17 +288,14 @@ def update(
 class Sampler:
     """Plays the environments, and keeps what lasts from one rollout to the next."""
 
-    def __init__(self, envs: batched.Batch, p: Parameters, rng: np.random.Generator) -> None:
+    def __init__(self, envs: Lanes, p: Parameters, rng: np.random.Generator) -> None:
         self.p, self.rng, self.gamma = p, rng, p.gamma
-        self.seen, self.returns = Moments(envs.observation_size), Moments(1)
-        self.finished: list[Array] = []  # return and length of each episode that ended in the last rollout
-        self.env_seconds = 0.0  # spent inside the environments in the last rollout
+        self.seen, self.returns = Moments(envs.like.observation_size), Moments(1)
         self.enter(envs)
 
-    def enter(self, envs: batched.Batch) -> None:
-        """Begin an episode in every one of these environments."""
-        self.envs, self.observations = envs, envs.reset()
-        self.running, self.totals = np.zeros(self.p.num_envs), np.zeros((2, self.p.num_envs))
+    def enter(self, envs: Lanes) -> None:
+        """Go on in these environments, in each of which an episode begins."""
+        self.envs, self.running = envs, np.zeros(self.p.num_envs)
 
     def normaliser(self) -> Callable[[Array], Array]:
         """What makes observations into what the network sees, with the statistics of this moment."""
@@ -308,32 +306,22 @@ class Sampler:
 
         The rollout's own observations and returns join the statistics before it is learnt from.
         """
-        p, envs, shape = self.p, self.envs, (steps, self.p.num_envs)
-        noise = (self.rng.gumbel if envs.discrete else self.rng.standard_normal)(size=(*shape, envs.action_size))
-        observations = np.empty((shape[0] + 1, shape[1], envs.observation_size), np.float32)
-        actions = np.empty((*shape, *envs.no_action.shape), envs.no_action.dtype)
-        rewards, terminated, ended, counted = np.empty((4, *shape), np.float32)
-        draw, normalise = drawer(envs.choices, np.exp(net.log_std)), self.normaliser()
-        self.finished, self.env_seconds = [], 0.0
-        for t in range(shape[0]):
-            if over():
-                return None
-            observations[t], counted[t] = self.observations, ~envs.resetting
-            out = mlp(net.actor, normalise(self.observations), NUMPY[p.activation])
-            actions[t] = draw(out, noise[t])
-            began = time.perf_counter()
-            self.observations, rewards[t], terminated[t], _ = envs.step(actions[t])
-            self.env_seconds += time.perf_counter() - began
-            ended[t] = envs.resetting
-            self.totals += (rewards[t], counted[t])
-            if envs.resetting.any():
-                self.finished += list(self.totals.T[envs.resetting])
-                self.totals[:, envs.resetting] = 0
-        observations[-1] = self.observations
+        p, like, shape = self.p, self.envs.like, (steps, self.p.num_envs)
+        noise = (self.rng.gumbel if like.discrete else self.rng.standard_normal)(size=(*shape, like.action_size))
+        observations = np.empty((shape[0] + 1, shape[1], like.observation_size), np.float32)
+        actions = np.empty((*shape, *like.no_action.shape), like.no_action.dtype)
+        found = Rollout(observations, actions, *np.empty((4, *shape), np.float32))
+        draw, normalise = drawer(like.choices, np.exp(net.log_std)), self.normaliser()
+
+        def act(seen: Array, noise: Array) -> Array:
+            return draw(mlp(net.actor, normalise(seen), NUMPY[p.activation]), noise)
+
+        if not self.envs.play(act, noise, found, over):
+            return None
         if p.normalize_observations:
-            self.seen.absorb(observations[:-1].reshape(-1, envs.observation_size))
-        scaled = self._scaled(rewards, ended) if p.normalize_rewards else rewards
-        return Rollout(self.normaliser()(observations), actions, scaled, terminated, ended, counted)
+            self.seen.absorb(observations[:-1].reshape(-1, like.observation_size))
+        scaled = self._scaled(found.rewards, found.ended) if p.normalize_rewards else found.rewards
+        return found._replace(observations=self.normaliser()(observations), rewards=scaled)
 
     def _scaled(self, rewards: Array, ended: Array) -> Array:
         found = np.empty(rewards.shape)
@@ -352,25 +340,24 @@ class State(Course):
 
     def __init__(self, order: Order, p: Parameters) -> None:
         super().__init__(order, p)
-        self.p, envs = p, self.new_envs()
-        lists = envs.choices if len(envs.choices) > 1 else ()
-        self.sizes = Sizes(envs.observation_size, envs.action_size, p.hidden_units, envs.discrete, lists)
-        self.attempt_steps = p.attempt_steps
+        self.p, envs = p, Lanes(self.new_lanes())
+        like, lists = envs.like, envs.like.choices if len(envs.like.choices) > 1 else ()
+        self.sizes = Sizes(like.observation_size, like.action_size, p.hidden_units, like.discrete, lists)
+        self.auditions, self.attempt_steps = p.auditions, p.attempt_steps
         self.know_nothing(envs, self.for_weights)
 
-    def know_nothing(self, envs: batched.Batch, rng: np.random.Generator) -> None:
+    def know_nothing(self, envs: Lanes, rng: np.random.Generator) -> None:
         """Begin with new weights, in these environments."""
         weights = initial(rng, self.sizes, self.p.initial_log_std)
         self.learner = Learner(weights, np.zeros_like(weights), np.zeros_like(weights), np.float32(0))
         self.average = weights
         self.sampler = Sampler(envs, self.p, self.for_actions)
 
-    def begin_attempt(self, training: Training) -> None:
-        """Offer what the last attempt came to, and begin anew."""
-        super().begin_attempt(training)
+    def begin_anew(self) -> None:
+        """Forget what was learnt, and begin with new weights in new environments."""
         self.sampler.envs.close()
         seed = np.random.SeedSequence(self.order.train_seed, spawn_key=(6, self.attempt))
-        self.know_nothing(self.new_envs(), np.random.default_rng(seed))
+        self.know_nothing(Lanes(self.new_lanes()), np.random.default_rng(seed))
 
     def arrays(self) -> dict[str, Array]:
         """What a checkpoint holds."""
@@ -388,16 +375,16 @@ class State(Course):
         """The means, or the likeliest choices."""
         actor = unpack(self.average, self.sizes).actor
         out = mlp(actor, self.sampler.normaliser()(observations), NUMPY[self.p.activation])
-        return drawer(self.sampler.envs.choices, 0.0)(out, 0.0)
+        return drawer(self.sampler.envs.like.choices, 0.0)(out, 0.0)
 
-    def enter(self, envs: batched.Batch) -> None:
-        """Leave the environments for these."""
+    def enter_new_envs(self) -> None:
+        """Leave the environments for those of this leg and attempt."""
         self.sampler.envs.close()
-        self.sampler.enter(envs)
+        self.sampler.enter(Lanes(self.new_lanes()))
 
     def save(self, folder: Path) -> None:
         """Write the policy."""
-        head, firsts = "categorical" if self.sizes.discrete else "gaussian", self.sampler.envs.firsts
+        head, firsts = "categorical" if self.sizes.discrete else "gaussian", self.sampler.envs.like.firsts
         says = {"head": head, "activation": self.p.activation, "lists": self.sizes.lists, "firsts": firsts}
         actor = unpack(self.average, self.sizes).actor
         write_policy(folder, actor, self.sampler.seen if self.p.normalize_observations else None, {}, **says)
@@ -407,7 +394,7 @@ def train(training: Training) -> None:
     """Train until the budget is spent; the policy is offered after every tenth of it and at the end."""
     p = parameters(training.order.params)
     state = State(training.order, p)
-    sys.stderr.write(f"{state.sampler.envs.why}\n")
+    sys.stderr.write(f"{state.sampler.envs.like.why}\n")
     dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
     parts = min(p.num_minibatches, p.num_envs * p.rollout_steps)
     state.begin(training)  # imports are done; what compiles from here on is part of the budget
@@ -421,7 +408,7 @@ def train(training: Training) -> None:
         if rollout is None:
             break  # SIGTERM, or the end of the time
         state.steps += batch
-        watch.environment += state.sampler.env_seconds
+        watch.environment += state.sampler.envs.env_seconds()
         left = 1 - share if p.anneal_learning_rate else 1.0
         dials["learning_rate"] = np.float32(p.learning_rate * left)
         dials["entropy_weight"] = np.float32(p.entropy_weight * (1 - share if p.anneal_entropy else 1.0))
@@ -434,11 +421,10 @@ def train(training: Training) -> None:
             state.average = averaged(state.average, weights, updates, p.averaging)
         if not np.isfinite(weights).all():
             sys.exit(f"The training diverged: after {state.steps:,} steps the weights are not finite")
-        episodes = np.mean(state.sampler.finished, axis=0) if state.sampler.finished else (np.nan, np.nan)
-        numbers = (*episodes, *np.asarray(metrics), dials["learning_rate"], *watch.lap(batch))
+        numbers = (*state.sampler.envs.episodes(), *np.asarray(metrics), dials["learning_rate"], *watch.lap(batch))
         training.report(state.steps, **dict(zip(METRICS, numbers, strict=True)))
-        if state.attempt_is_over(training):
-            state.begin_attempt(training)
+        if state.stint_is_over(training):
+            state.end_stint(training)
             weights = np.asarray(state.learner.weights)
         state.keep(training)
     if state.steps == 0:

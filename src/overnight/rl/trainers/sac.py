@@ -276,10 +276,10 @@ class State(Course):
         self.player.replay.unpack(arrays)
         self.reported = self.steps
 
-    def enter(self, envs: batched.Batch) -> None:
-        """Leave the environments for these."""
+    def enter_new_envs(self) -> None:
+        """Leave the environments for those of this leg."""
         self.player.envs.close()
-        self.player.enter(envs)
+        self.player.enter(self.new_envs())
 
     def save(self, folder: Path) -> None:
         """Write the policy."""
