@@ -76,7 +76,10 @@ def jobs(table: str, env: str, seed: int, seconds: float) -> list[Job]:
         return [Job(table, learner, env, seed, seconds, ours) for learner in taking_part]
     if table == "mujoco":
         return [Job(table, OURS, env, seed, seconds, ours, episodes=100, curve=True)]
-    episodes, curve = 50, table == "return"
+    curve = table == "return"
+    episodes = (
+        200 if curve else 50
+    )  # a gait that falls in one episode of fifty takes many to tell from one that does not
     return [
         Job(table, learner, env, seed, seconds, settings, episodes, curve)
         for learner, settings in ((OURS, ours), (SB3, zoo), (SBX, zoo), (TORCH, ours))

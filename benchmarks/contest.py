@@ -33,7 +33,7 @@ MINE = len(os.sched_getaffinity(0))
 CPU_TIME = bool(os.environ.get("OVERNIGHT_CPU_TIME"))
 """Whether a run gets its seconds times the cores as processor time of its own, which others cannot disturb."""
 SNAPSHOT_EPISODES = range(2_000_000, 2_000_010)
-FINAL_EPISODES = range(2_000_010, 2_000_110)
+FINAL_EPISODES = range(2_000_010, 2_000_210)
 """Episodes that no training saw, the same for every learner."""
 LOOK_EVERY = 0.2
 
