@@ -103,7 +103,7 @@ class Course(ABC):
 
     @abstractmethod
     def enter_new_envs(self) -> None:
-        """Leave the environments for those of this leg and attempt, which `new_envs` makes."""
+        """Leave the environments for those of this leg and attempt: `new_envs`, or `new_lanes`."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
