@@ -84,6 +84,16 @@ def test_a_lucky_lead_is_undone_on_fresh_seeds() -> None:
     assert decision.because.endswith("so it was undone.")
 
 
+def test_a_fresh_seed_far_below_the_tip_undoes_a_lead_although_far_out_scores_are_pulled_in() -> None:
+    rule = RaceRule(idea_cost=1.0, baseline_seeds=4, fresh_seeds=1, prior_spread=1.0)
+    scores = (221.0, 213.0, 267.0, 196.0)
+    found = race(rule, "c-0001", [Ran("c-0001", number, score) for number, score in enumerate(scores)])
+    found.tell(Entered("c-0002"))
+    told(found, 291.0, 236.0, 69.0)
+    (one,) = found.verdicts
+    assert (one.verdict, one.undone, found.tip.candidate) == (Verdict.REJECT, True, "c-0001")
+
+
 def test_a_candidate_that_crashes_where_the_tip_does_not_is_rejected() -> None:
     found = started()
     found.tell(Entered("c-0002"))

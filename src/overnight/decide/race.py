@@ -308,11 +308,12 @@ class Race:
         self._wanted = [(focus.candidate, self.tip.base + i) for i in range(rule.fresh_seeds)]
 
     def _check(self, led: Screened, scores: list[Score]) -> None:
-        """Keep a candidate that still leads on fresh seeds, and take one back that does not."""
+        """Keep a candidate that still leads on fresh seeds, also with far-out scores as they are; or take it back."""
         self.tip.scores = scores
         self._learn(scores, plainly=led.gain > self.noise.highest)
         allowed = self.rule.simpler_drop * self.noise.spread if led.simpler else 0.0
-        undone = self.tip.level.mean < self._before.level.mean - allowed
+        levels = ((self.tip.level, self._before.level), (self.tip.plain, self._before.plain))
+        undone = any(now.mean < before.mean - allowed for now, before in levels)
         known = [score for score in scores if score is not None]
         found = replace(
             led,
