@@ -120,6 +120,14 @@ def test_a_mending_that_was_refuted_alone_is_not_called_for_again_on_the_next_ti
     assert set(other.params) == {"learning_rate"}, "another step size than the refuted one is another idea"
 
 
+def test_a_change_that_runs_could_not_tell_from_a_refuted_one_is_not_called_for_either() -> None:
+    seen = view({**WELL, "episodic_length": 577.0})
+    seen = tell(seen, ask(seen))
+    assert set(seen.tried[0].proposal.params) == {"gamma"}
+    longer = replace(seen, params={**seen.params, "gae_lambda": 0.9}, diagnostics={**WELL, "episodic_length": 645.0})
+    assert "drawn" in ask(longer).hypothesis, "a discount of 0.9942 did worse, so 0.9948 is not tried"
+
+
 def test_what_is_known_for_this_environment_comes_before_a_diagnosis_and_what_is_known_for_others_after_it() -> None:
     near, far = (
         StartingPoint(called=name, family="made up", source="Made up.", params={"gamma": gamma}, near=is_near)

@@ -152,7 +152,7 @@ def _ideas(view: View, space: Space, searched: dict[str, Dimension]) -> Iterator
     """Whole parameter sets in the order in which they are to be tried, each with where it comes from."""
     near, others = ([point for point in _points_for(view, space) if point.near is one] for one in (True, False))
     yield from _known(view, space, searched, near)
-    yield from _mended(view)
+    yield from _mended(view, searched)
     yield from _known(view, space, searched, others)
     measured = sum(one.outcome not in ("pending", "refused") for one in view.tried)
     origin = f"drawn near the better of {measured} measured ideas" if measured >= STARTUP else "drawn at random"
@@ -171,19 +171,21 @@ def _known(
             yield _Origin(f"from a known setting for {point.called}", point.source), {**view.params, **opened}
 
 
-def _mended(view: View) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
+def _mended(view: View, searched: dict[str, Dimension]) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
     """Everything that the tip's diagnostics call for at once, and then each thing alone; nothing that was refuted."""
-    found = [one for one in findings(view) if not _is_refuted(view, one)]
+    found = [one for one in findings(view) if not _is_refuted(view, one, searched)]
     for some in (found, *([one] for one in found)):
         changes = {one.key: one.value for one in some}
         if changes and not any(_was_about(one, view, changes.keys()) for one in view.tried):
             yield _Origin(f"because {', '.join(one.says for one in some)}"[:900]), {**view.params, **changes}
 
 
-def _is_refuted(view: View, finding: Finding) -> bool:
-    """Whether this very change, and nothing beside it, was tried on some tip and did worse."""
-    alone = {finding.key: finding.value}
-    return any(one.proposal.params == alone and one.outcome in ("rejected", "reverted") for one in view.tried)
+def _is_refuted(view: View, finding: Finding, searched: dict[str, Dimension]) -> bool:
+    """Whether this change, as far as runs could tell, and nothing beside it, was tried on some tip and did worse."""
+    key, dimension = finding.key, searched.get(finding.key)
+    worse = [one.proposal.params for one in view.tried if one.outcome in ("rejected", "reverted")]
+    alone = [params[key] for params in worse if params.keys() == {key}]
+    return any(not dimension.moves(old, finding.value) if dimension else old == finding.value for old in alone)
 
 
 def _was_about(one: Tried, view: View, keys: Set[str]) -> bool:
