@@ -124,8 +124,13 @@ def _minutes(entries: list[Line], claim: Line) -> float:
 
 
 def _params(data: list[tuple[str, Line]], candidate: str) -> Line:
-    drafted = next(one for kind, one in data if kind == "drafted" and one["id"] == candidate)
-    return dict(drafted["proposal"]["params"])
+    """Everything in which a candidate differs from the baseline: its own change, and those of the tips it stands on."""
+    drafted = {one["commit"]: one for kind, one in data if kind == "drafted"}
+    found, one = Line(), next(one for one in drafted.values() if one["id"] == candidate)
+    while one is not None:
+        found = {**one["proposal"]["params"], **found}
+        one = drafted.get(one["base"])
+    return found
 
 
 def main() -> int:

@@ -70,7 +70,8 @@ def _night(line: Line) -> list[str]:
 def _load(line: Line) -> str:
     if "foreign" not in line:
         return ""
-    return f" Others used {line['foreign']:.0%} of the machine."
+    minutes = line["sitting_seconds"] / 60
+    return f" It sat for {minutes:.0f} minutes, and others used {line['foreign']:.0%} of the machine."
 
 
 def _scores(scores: Sequence[float | None]) -> str:

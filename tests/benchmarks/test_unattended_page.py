@@ -51,9 +51,18 @@ def test_a_claim_stands_with_every_seed_its_time_and_its_interval() -> None:
 
 
 def test_what_was_not_measured_and_what_was_not_certified_is_said() -> None:
-    told = page([night(claims=[]), night(night="cold", foreign=0.04)])
+    told = page([night(claims=[]), night(night="cold", foreign=0.04, sitting_seconds=6540.0)])
     assert "Nothing was certified." in told and told.count("Not measured yet.") == 1
-    assert "--cold --yes`" in told and "Others used 4% of the machine." in told
+    assert "--cold --yes`" in told and "It sat for 109 minutes, and others used 4% of the machine." in told
+
+
+def test_a_certified_candidate_differs_from_the_baseline_by_the_changes_of_all_tips_that_it_stands_on() -> None:
+    stack = {"a": ("root", {}), "b": ("a", {"num_envs": 16, "gamma": 0.99}), "c": ("b", {"gamma": 0.97})}
+    drafted = [
+        ("drafted", {"id": name, "commit": name, "base": base, "proposal": {"params": params}})
+        for name, (base, params) in stack.items()
+    ]
+    assert unattended._params(drafted, "c") == {"num_envs": 16, "gamma": 0.97}
 
 
 def test_the_last_record_of_a_night_counts() -> None:
