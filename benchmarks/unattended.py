@@ -126,10 +126,10 @@ def _minutes(entries: list[Line], claim: Line) -> float:
 def _params(data: list[tuple[str, Line]], candidate: str) -> Line:
     """Everything in which a candidate differs from the baseline: its own change, and those of the tips it stands on."""
     drafted = {one["commit"]: one for kind, one in data if kind == "drafted"}
-    found, one = Line(), next(one for one in drafted.values() if one["id"] == candidate)
-    while one is not None:
-        found = {**one["proposal"]["params"], **found}
-        one = drafted.get(one["base"])
+    found, at = Line(), next(commit for commit, one in drafted.items() if one["id"] == candidate)
+    while at in drafted:
+        found = {**drafted[at]["proposal"]["params"], **found}
+        at = drafted[at]["base"]
     return found
 
 

@@ -253,6 +253,25 @@ def test_a_policy_that_does_worse_in_its_first_episodes_plays_no_further_ones(tr
     assert paid[0] == 4 * paid[1] and set(paid[1:]) == {paid[1]}
 
 
+def test_a_policy_rehearses_as_often_as_is_asked_while_that_takes_a_tenth_of_the_budget_at_most(
+    trained: Trained,
+) -> None:
+    more: dict[str, Any] = {"env": "overnight-tests/Pick-v0", "rehearsal_episodes": 2}
+    seldom, often, dear = (
+        trained(name, "ppo", 16_384, rehearsals=rehearsals, **more | other)
+        for name, rehearsals, other in (
+            ("seldom", 5, {}),
+            ("often", 25, {}),
+            ("dear", 60, {"rehearsal_episodes": 8}),
+        )
+    )
+    assert 4 <= len(rehearsed(seldom)) <= 6 and 18 <= len(rehearsed(often)) <= 26
+    paid = [line["rehearsal_steps"] for line in lines(dear) if "rehearsal_steps" in line]
+    assert 0.05 * 16_384 < sum(paid[:-1]) < 0.1 * 16_384 + max(paid) and len(paid) < 30
+    with pytest.raises(SystemExit, match="`rehearsals` is 0, but 1 or more is needed"):
+        trained("never", "ppo", 2048, rehearsals=0)
+
+
 def test_a_rehearsal_that_takes_too_much_of_the_budget_is_given_up_and_the_last_policy_is_kept(
     trained: Trained,
 ) -> None:

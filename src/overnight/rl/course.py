@@ -25,8 +25,8 @@ _COUNTERS = (
     *("steps", "saved", "leg", "best", "rehearsal_share", "whole_share", "rehearsal_episodes"),
     *("attempt", "attempt_from_step", "attempt_from_share"),
 )
-_EVERY = 0.1
-"""The share of the budget after which the policy is saved."""
+_REHEARSING = 0.1
+"""The share of what is spent that rehearsals may have taken when another one begins."""
 _AUDITION = 0.05
 """The share of the budget that each beginning gets where several are tried."""
 _LONGEST_REHEARSAL = 0.05
@@ -69,11 +69,13 @@ class Course(ABC):
         self.best: float | None = None
         """The mean return of the policy that is kept, where policies rehearse."""
         self.rehearsal_share = 0.0
-        """The share of the budget that the last rehearsal took."""
+        """The share of the budget that rehearsals have taken."""
         self.whole_share = 0.0
         """The share that it takes with its further episodes."""
         self.rehearsal_episodes = p.rehearsal_episodes
         """Episodes of the next rehearsal; 0 where there is none, or none any more."""
+        self.offers = 10
+        """Parts of the budget after which a policy is saved, or rehearses first."""
         self.auditions = 0
         """Beginnings that a trainer that can do so tries, to go on with the best of them; 0 for none."""
         self.attempt_steps = 0
@@ -198,13 +200,13 @@ class Course(ABC):
             self.enter_new_envs()
 
     def keep(self, training: Training) -> None:
-        """Save the policy where another tenth of the budget is spent, and everything where a leg is over.
+        """Save the policy where another part of the budget is spent, and everything where a leg is over.
 
         A training that is killed in its auditions begins with the first of them, so nothing of them is saved.
-        Rehearsals take about an eleventh of the budget at most: the dearer one was, the later comes the next.
+        Rehearsals take about a tenth of the budget: none begins while those before it have taken more than that.
         """
         share = training.share(self.steps)
-        if share >= self.saved + max(_EVERY, 10 * self.rehearsal_share):
+        if share >= self.saved + 1 / self.offers and self.rehearsal_share <= _REHEARSING * share:
             self.offer(training)
             self.saved = share = training.share(self.steps)
         if share < 1 and int(share * self._checkpoints) > self.leg and not self.is_auditioning():
@@ -237,7 +239,7 @@ class Course(ABC):
             found = None if further is None else (found + _MORE * further) / (1 + _MORE)
         if is_metered():
             self.enter_new_envs()  # the broker has let the old ones go
-        self.rehearsal_share = training.share(self.steps) - before
+        self.rehearsal_share += training.share(self.steps) - before
         if not self.rehearsal_episodes:
             self.rehearsal_share = self.whole_share = 0.0
         training.report(

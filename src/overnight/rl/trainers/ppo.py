@@ -97,7 +97,9 @@ class Parameters(Neutral):
     averaging: float = 0.0
     """Share of the updates so far over which the network that is kept is averaged; 0 keeps it as it is."""
     rehearsal_episodes: int = 0
-    """Greedy episodes that the policy rehearses after each tenth of the budget, to keep the best; 0 keeps the last."""
+    """Greedy episodes that the policy rehearses now and then, to keep the best; 0 keeps the last."""
+    rehearsals: int = 10
+    """Parts of the budget after which a policy rehearses; fewer where that would take more than a tenth of it."""
     auditions: int = 0
     """Beginnings that a training that rehearses tries for a twentieth of the budget each, to go on with the best."""
     attempt_steps: int = 0
@@ -115,8 +117,9 @@ METRICS = (
 def parameters(given: Mapping[str, Any]) -> Parameters:
     """The defaults with what the order changes, or the process ends with one sentence."""
     p = settings(Parameters, given, trainer="ppo")
-    if p.rollout_growth < 1:
-        sys.exit(f"params: `rollout_growth` is {p.rollout_growth}, but 1 or more is needed")
+    for name in ("rollout_growth", "rehearsals"):
+        if getattr(p, name) < 1:
+            sys.exit(f"params: `{name}` is {getattr(p, name)}, but 1 or more is needed")
     return p
 
 
@@ -343,7 +346,7 @@ class State(Course):
         self.p, envs = p, Lanes(self.new_lanes())
         like, lists = envs.like, envs.like.choices if len(envs.like.choices) > 1 else ()
         self.sizes = Sizes(like.observation_size, like.action_size, p.hidden_units, like.discrete, lists)
-        self.auditions, self.attempt_steps = p.auditions, p.attempt_steps
+        self.offers, self.auditions, self.attempt_steps = p.rehearsals, p.auditions, p.attempt_steps
         self.know_nothing(envs, self.for_weights)
 
     def know_nothing(self, envs: Lanes, rng: np.random.Generator) -> None:
@@ -391,7 +394,7 @@ class State(Course):
 
 
 def train(training: Training) -> None:
-    """Train until the budget is spent; the policy is offered after every tenth of it and at the end."""
+    """Train until the budget is spent; the policy is offered now and then and at the end."""
     p = parameters(training.order.params)
     state = State(training.order, p)
     sys.stderr.write(f"{state.sampler.envs.like.why}\n")

@@ -78,7 +78,7 @@ class Parameters(Neutral):
     reward_scale: float = 1.0
     """What rewards are multiplied with before they are learnt from."""
     rehearsal_episodes: int = 0
-    """Greedy episodes that the policy rehearses after each tenth of the budget, to keep the best; 0 keeps the last."""
+    """Greedy episodes that the policy rehearses now and then, to keep the best; 0 keeps the last."""
     checkpoints: int = 0
     """Parts of the budget after which the whole training is saved, to go on from after a kill; 0 saves none."""
 
