@@ -93,14 +93,16 @@ def hear_inbox(study: Study, store: Store) -> Iterator[tuple[Proposal, Heard]]:
 
 
 def carry_over(study: Study, store: Store) -> Iterator[tuple[Proposal, Heard]]:
-    """Draft ideas anew that waited while the tip moved on: the gate had let them in, and they never ran.
+    """Draft ideas anew that waited while the tip moved on, and that never ran or were ahead of the tip before.
 
-    What search had in mind is left alone, because it draws by the tip that is there now.
+    What search had in mind and did not run is left alone, because it draws by the tip that is there now.
     """
     carried = {parent for one in study.state.ideas() for parent in one.parents}
     for one in study.state.ideas():
         waits = one.state in (State.DRAFT, State.VALIDATED) and one.validated_under is not None and not one.runs
-        if waits and one.base != study.state.tip and one.proposer != "search" and one.id not in carried:
+        overtaken = one.state is State.INCONCLUSIVE and one.gain is not None and one.gain > 0
+        wanted = overtaken or (waits and one.proposer != "search")
+        if wanted and one.base != study.state.tip and one.id not in carried:
             proposal = drafted(study.machine, study.at, one).proposal
             again = replace(proposal, parents=(*proposal.parents, one.id))
             yield proposal, take_up(study, store, _moved(study, store, one, again))

@@ -27,9 +27,10 @@ from overnight.attempts import (
 from overnight.audit import audit
 from overnight.claims import incumbent
 from overnight.decide.certify import Certification
+from overnight.decide.events import Want
 from overnight.decide.greedy import judge_greedily
 from overnight.decide.plan import StudyPlan
-from overnight.decide.race import Race, Want
+from overnight.decide.race import Race
 from overnight.decide.screened import Screened
 from overnight.decide.telling import decimals, told
 from overnight.racing import ABLATION_ROUND, has_result
@@ -67,28 +68,42 @@ def wanted(bench: Bench, *, certifying: bool) -> Iterator[Wanted]:
     elif certifying:
         yield from _attempt_runs(bench, race, plan)
     elif focus is not None:
-        first = race.first_of(focus.id)
-        yield from _missing(bench, (_screen(bench, one) for one in _with_likely(bench, first)))
-
-
-def _with_likely(bench: Bench, first: Want) -> Iterator[Want]:
-    """A candidate's first seed, and its next ones where slots would stand idle."""
-    yield from (Want(first.candidate, first.number + more) for more in range(1 + _idle(bench)))
+        first = (race.first_of(focus.id),)
+        yield from _missing(bench, (_screen(bench, one) for one in chain(first, _line(bench, race, focus.id))))
 
 
 def _race_runs(bench: Bench, race: Race) -> Iterator[Wanted]:
-    """What the race needs; and the candidate's next seeds, where slots would stand idle and time is what is short."""
-    if undecided(bench) is not None:
-        return  # a verdict is due, and waits only for runs that are being stopped
-    sure = race.wants()
-    likely = race.likely(max(_idle(bench) + 1 - len(sure), 0))
-    yield from _missing(bench, (_screen(bench, one) for one in chain(sure, likely)))
+    """What the race needs, and what runs beside it."""
+    if undecided(bench) is None:  # else a verdict is due, and waits only for runs that are being stopped
+        behind = _line(bench, race, race.racing)
+        yield from _missing(bench, (_screen(bench, one) for one in chain(race.wants(), behind)))
 
 
-def _idle(bench: Bench) -> int:
-    """How many slots would stand idle while one run is waited for; none where every run is dear."""
+def _line(bench: Bench, race: Race, first: str | None) -> Iterator[Want]:
+    """The first seeds of the candidates behind the first, where slots would stand idle and time is what is short.
+
+    While somebody leads, the line waits: who joins the tip leaves those behind without one that they could join.
+    """
+    if has_idle_slots(bench) and race.leading is None:
+        yield from (race.first_of(one.id) for one in in_line(bench) if one.id != first)
+
+
+def likely(bench: Bench, count: int) -> Iterator[Wanted]:
+    """The racing candidate's next seeds, for so many slots that would stand idle."""
+    race = race_of(bench)
+    if race is not None and has_idle_slots(bench) and undecided(bench) is None:
+        yield from _missing(bench, (_screen(bench, one) for one in race.likely(count)))
+
+
+def in_line(bench: Bench) -> list[CandidateState]:
+    """The ideas on the present tip that may run and on which nothing is decided; all but the first of them wait."""
+    return [one for one in _undecided_ones(bench) if one.base == bench.study.state.tip and not one.plant]
+
+
+def has_idle_slots(bench: Bench) -> bool:
+    """Whether slots stand idle while one run is waited for, and runs are not what is dear."""
     found = bench.follower.calibration
-    return bench.slots - 1 if found is not None and found.runs < found.max_runs else 0
+    return bench.slots > 1 and found is not None and found.runs < found.max_runs
 
 
 def _screen(bench: Bench, want: Want) -> Wanted:
@@ -148,6 +163,11 @@ def _with_doubts(bench: Bench, found: Decision) -> Decision:
 
 def in_focus(bench: Bench) -> CandidateState | None:
     """The candidate that is being measured: the first that the gate has let in and nobody has judged."""
+    return next(_undecided_ones(bench), None)
+
+
+def _undecided_ones(bench: Bench) -> Iterator[CandidateState]:
+    """The candidates that the gate has let in and nobody has judged."""
     state = bench.study.state
     for found in state.candidates.values():
         if found.id == state.baseline or (found.kept and not found.racing) or found.validated_under is None:
@@ -155,8 +175,7 @@ def in_focus(bench: Bench) -> CandidateState | None:
         if found.ablates:
             continue  # part of a whole that is judged as one
         if found.state is not State.DRAFT and found.state not in _OVER and not _is_idle_plant(bench, found):
-            return found
-    return None
+            yield found
 
 
 def _is_idle_plant(bench: Bench, one: CandidateState) -> bool:
@@ -195,14 +214,16 @@ def _greedy(bench: Bench) -> Decision | None:
 
 
 def undecided(bench: Bench) -> Screened | None:
-    """What the race has found about the racing candidate, and the ledger does not say yet."""
-    race = race_of(bench)
-    one = next((found for found in reversed(bench.study.state.candidates.values()) if found.racing), None)
-    if race is None or one is None:
-        return None
-    if race.racing == one.id:
-        return race.leading if not one.kept else None
-    return next((found for found in reversed(race.verdicts) if found.candidate == one.id), None)
+    """What the race has found about a racing candidate, and the ledger does not say yet."""
+    race, found = race_of(bench), None
+    for one in bench.study.state.candidates.values():
+        if race is None or found is not None:
+            break
+        if one.racing and race.racing == one.id:
+            found = race.leading if not one.kept else None
+        elif one.racing:
+            found = next((verdict for verdict in reversed(race.verdicts) if verdict.candidate == one.id), None)
+    return found
 
 
 def _raced(bench: Bench, race: Race, plan: StudyPlan) -> Decision | None:

@@ -8,7 +8,7 @@ going are adopted, and a run that was lost is run again and does not count.
     calibrate   when the baseline's first seeds are in, its noise and the frozen plan are written down
     judge       verdicts that the evidence allows are written down
     begin       the runs that the next verdict needs are started, as many as there are slots
-    propose     when nothing is wanted, the proposer is asked, and the gate decides
+    propose     when nothing is wanted, or a slot would stand idle, the proposer is asked, and the gate decides
     certify     when it is worth it, or the search is over, the tip meets the incumbent on fresh seeds
     total       a long study's last runs tell what it gained in all; what is left takes the certified stack apart
 """
@@ -17,32 +17,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from overnight import ablating, calibrating, judge, plants, total, verifying
-from overnight.admission import (
-    Drafting,
-    admit_candidate,
-    draft_candidate,
-    follow_ledger,
-)
+from overnight import ablating, calibrating, ideas, judge, plants, progress, total, verifying
+from overnight.admission import follow_ledger
+from overnight.decide.race import Race
 from overnight.errors import Refused
 from overnight.forecast import run_seconds
-from overnight.intake import carry_over, hear_inbox, take_up
 from overnight.ladder import climb
 from overnight.ports import Proposer
-from overnight.prospect import view_of
 from overnight.records.decision import Decision, LoopDecision, Turn, Verdict
+from overnight.records.handed import Heard
 from overnight.records.lifecycle import Actor, State
 from overnight.records.metric import Direction
-from overnight.records.proposal import Exhausted, Proposal, Wait
+from overnight.records.proposal import Exhausted, Wait
 from overnight.records.text import sentence
 from overnight.schedules import schedule, spare
-from overnight.trials import Bench, Spent, adopt, begin, note_isolation, settle
+from overnight.trials import Bench, Spent, Wanted, adopt, begin, note_isolation, settle
 
 LOOK_SECONDS = 0.1
 ASKED = "Somebody asked to finish."
 CALIBRATED = "The baseline is calibrated."
 MOST_REFUSED = 20
 """A proposer that is refused so often in a row has nothing to offer that may run."""
+LONGEST_WAIT = 5.0
+"""Seconds after which a proposer that is waited for is asked again, whatever it said."""
 _UNTIMED = 2.2
 """Seconds that a run is taken to need before any has ended, so that the first ones begin."""
 
@@ -63,6 +60,8 @@ class Night:
     """Why the search is over; empty while it is not."""
     refused: int = 0
     """How many ideas in a row the gate refused."""
+    quiet_until: float = 0.0
+    """Until when the proposer is not asked for idle slots, because it had nothing."""
     heed: Callable[[], None] = lambda: None
     """Called again and again: takes note of what happens around the loop."""
     only_calibrates: bool = False
@@ -75,10 +74,10 @@ def night(one: Night) -> str:
     follow_ledger(bench.study, bench.store)
     note_isolation(bench)
     adopt(bench)
-    _draft_baseline(bench)
+    ideas.draft_baseline(bench)
     if not one.only_calibrates:
         plants.draft(bench)
-    _hear_drafts(bench)
+    ideas.hear_drafts(bench)
     why = _until_over(one)
     if not one.only_calibrates:
         turn(bench, LoopDecision.STOP, why)
@@ -96,8 +95,9 @@ def _until_over(one: Night) -> str:
             return CALIBRATED
         wanted = _begin(one)
         if bench.going:
-            bench.passing(_progress(one))
-            bench.study.machine.sleep(LOOK_SECONDS)
+            if not _fill_a_slot(one):
+                bench.passing(progress.told(bench, one.deadline))
+                bench.study.machine.sleep(LOOK_SECONDS)
         elif one.finishing() or one.spent:
             return one.spent or ASKED
         elif not wanted and not _propose(one) and not _is_time_to_certify(one) and not _ablate(one):
@@ -152,9 +152,15 @@ def _begin(one: Night) -> bool:
     if certifying and free and wanted and not bench.study.state.attempt_is_open() and wanted[0].phase == "confirm":
         _narrow(one, wanted[0].round)
         wanted = list(judge.wanted(bench, certifying=True))
+    _start(one, wanted[:free])
+    return bool(wanted)
+
+
+def _start(one: Night, wanted: list[Wanted]) -> bool:
+    """Start runs as far as the budget goes; False where there were none to start."""
     try:
-        for want in wanted[:free]:
-            begin(bench, want)
+        for want in wanted:
+            begin(one.bench, want)
     except Spent as spent:
         one.spent = str(spent)
     return bool(wanted)
@@ -209,62 +215,61 @@ def _check_baseline(bench: Bench) -> None:
 # Ideas
 
 
-def _draft_baseline(bench: Bench) -> None:
-    """The baseline is a candidate with an empty change, so that it is run and measured like any other."""
-    study = bench.study
-    if study.state.baseline:
-        return
-    proposal = Proposal(
-        proposer=bench.contract.experiments.proposers[0],
-        kind=bench.contract.experiments.kinds[0],
-        hypothesis="The baseline as it is.",
-        predicted_effect="This is what everything else is compared with.",
-    )
-    how = Drafting(bench.whole, Actor.ENGINE)
-    draft_candidate(study, bench.store, proposal, study.state.tree, how)
-
-
-def _hear_drafts(bench: Bench) -> None:
-    """Put drafts before the gate that it was never asked about: an engine may die between the two."""
-    for found in list(bench.study.state.candidates.values()):
-        if found.state is State.DRAFT and (found.id == bench.study.state.baseline or not found.refused):
-            reasons = admit_candidate(bench.study, bench.store, found.id)
-            if reasons and found.id == bench.study.state.baseline:
-                raise Refused(found.id, (reason.says for reason in reasons))
-
-
 def _propose(one: Night) -> bool:
     """Ask for the next idea and put it before the gate; False when there is none to be had."""
     one.over = one.over or _why_over(one)
     if one.over:
         return False
     bench = one.bench
-    if _hear_people(bench) or climb(bench):
+    if ideas.hear_people(bench) or climb(bench):
         return True
-    answer = one.proposer.ask(view_of(bench))
+    answer = ideas.ask(bench, one.proposer)
     if isinstance(answer, Exhausted):
         one.over = answer.because
         return False
     if isinstance(answer, Wait):
-        bench.study.machine.sleep(min(answer.until_seconds, 5.0))
+        bench.study.machine.sleep(min(answer.until_seconds, LONGEST_WAIT))
         return True
-    heard = take_up(bench.study, bench.store, answer)
-    if heard.refused:
-        bench.say(f"{heard.candidate or 'a copy'}  refused: {heard.refused[0]}")
-    one.refused = one.refused + 1 if heard.refused else 0
+    one.refused = one.refused + 1 if answer.refused else 0
     if one.refused >= MOST_REFUSED:
-        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {heard.refused[0]}"
+        one.over = f"The gate refused {one.refused} ideas in a row; the last time: {answer.refused[0]}"
         turn(bench, LoopDecision.ESCALATE, one.over)
     return True
 
 
-def _hear_people(bench: Bench) -> bool:
-    """Take up what people handed in while the night runs; True when there was something."""
-    heard = [*hear_inbox(bench.study, bench.store), *carry_over(bench.study, bench.store)]
-    for proposal, one in heard:
-        said = f"refused: {one.refused[0]}" if one.refused else f"handed in: {proposal.hypothesis}"
-        bench.say(f"{one.candidate or 'a proposal'}  {said}")
-    return bool(heard)
+def _fill_a_slot(one: Night) -> bool:
+    """Let a slot that would stand idle run what will probably be wanted; False where there is no such slot or run.
+
+    That is the racing candidate's second seed, or the first seed of the candidate after it: whichever most of those
+    before have needed. It comes too early to be looked at, but not in vain.
+    """
+    bench, free = one.bench, one.bench.slots - len(one.bench.going)
+    race = judge.race_of(bench)
+    if free < 1 or one.finishing() or one.spent or one.over or race is None or race.racing is None:
+        return False
+    if race.expects_a_second_seed() and _start(one, list(judge.likely(bench, 1))):
+        return True
+    return _ask_ahead(one, race) or _start(one, list(judge.likely(bench, free))[:free])
+
+
+def _ask_ahead(one: Night, race: Race) -> bool:
+    """Ask for the idea after the one that is racing; False where there is none now, or it must wait for that one."""
+    bench, plan = one.bench, one.bench.follower.plan
+    now, waiting = bench.study.machine.running(), len(judge.in_line(bench))
+    if plan is None or not judge.has_idle_slots(bench) or race.leading is not None or bench.whole.budget.ladder:
+        return False
+    if now < one.quiet_until or waiting >= bench.slots or one.refused >= MOST_REFUSED or _why_over(one):
+        return False
+    if not plan.has_room(race, tuple(bench.study.state.attempts_certified), runs_left(one), waiting):
+        return False
+    if ideas.hear_people(bench):
+        return True
+    answer = ideas.ask(bench, one.proposer)
+    if isinstance(answer, Heard):
+        one.refused = one.refused + 1 if answer.refused else 0
+        return True
+    one.quiet_until = now + (min(answer.until_seconds, LONGEST_WAIT) if isinstance(answer, Wait) else LONGEST_WAIT)
+    return False
 
 
 def _why_over(one: Night) -> str:
@@ -307,34 +312,6 @@ def _reached(bench: Bench, target: float) -> bool:
     return mean >= target if bench.contract.metric.direction is Direction.HIGHER else mean <= target
 
 
-def _progress(one: Night) -> str:
-    """Where the night is, and how long it may still take."""
-    bench = one.bench
-    doing = _doing(bench)
-    left = max(one.deadline - bench.study.machine.running(), 0.0)
-    if (seconds := run_seconds(bench.study.state, bench.contract)) is not None:
-        runs_left = max(bench.contract.budget.max_runs - bench.study.state.paid_runs, 0)
-        left = min(left, (runs_left + len(bench.going)) * seconds / bench.slots)
-    return f"{len(bench.study.state.runs)} runs, {doing}; at most {_told(left)} left"
-
-
-def _doing(bench: Bench) -> str:
-    state = bench.study.state
-    if calibrating.is_due(state, bench.contract):
-        return "calibrating the baseline"
-    if state.attempt_is_open():
-        return "certifying the tip on fresh seeds"
-    if (focus := judge.in_focus(bench)) is not None:
-        return f"trying {focus.id}"
-    return "taking stock of what was certified" if state.certified else "waiting for an idea"
-
-
-def _told(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 def _run_seconds(bench: Bench) -> float:
     return run_seconds(bench.study.state, bench.contract) or _UNTIMED
 
@@ -354,7 +331,7 @@ def _decide(bench: Bench, decision: Decision | None) -> bool:
         return False
     bench.study.append(Actor.JUDGE, decision)
     follow_ledger(bench.study, bench.store)
-    bench.say(_line(bench, decision))
+    bench.say(progress.verdict(bench, decision))
     return True
 
 
@@ -369,14 +346,6 @@ def _stop_runs(bench: Bench, candidate: str) -> None:
     for name, folder in bench.going.items():
         if bench.study.state.runs[name].candidate == candidate:
             bench.launcher.stop(folder)
-
-
-def _line(bench: Bench, decision: Decision) -> str:
-    """One verdict in one line; the whole sentence stands in the ledger and in the report."""
-    one, unit = bench.study.state.candidates[decision.candidate], bench.contract.metric.unit
-    gain = f"{decision.gain:+.1f} {unit}" if decision.gain is not None else "no score"
-    word = "leads" if decision.provisional else "undone" if one.state is State.REVERTED else str(decision.verdict)
-    return f"{one.id}  {word:<12}  {gain:<16}  {one.hypothesis}"
 
 
 def _is_time_to_certify(one: Night) -> bool:

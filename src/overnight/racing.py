@@ -6,8 +6,9 @@ moments from the first one on and finds the same race. So a night that was kille
 
 from dataclasses import dataclass, field
 
+from overnight.decide.events import Attempted, Entered, Left, Moved, Planned, Ran, Settled
 from overnight.decide.plan import StudyPlan, thawed
-from overnight.decide.race import Attempted, Entered, Left, Moved, Planned, Race, Ran
+from overnight.decide.race import Race
 from overnight.records.calibration import Calibration
 from overnight.records.codec import decode
 from overnight.records.contract import Contract
@@ -81,6 +82,7 @@ class Follower:
             self.found.tell(Entered(one.about, simpler=state.candidates[one.about].lines < 0))
         elif one.kind == "left":
             self.found.tell(Left(one.about))
+            self.found.tell(Settled())
         else:
             if one.kind == "attempted":
                 self.found.tell(self._attempted(state, contract, one))
@@ -88,6 +90,7 @@ class Follower:
                 self.found.tell(Left(one.about))
             tip, incumbent = (names.get(commit, state.baseline) for commit in (one.tip, one.incumbent))
             self.found.tell(Moved(tip, incumbent))
+            self.found.tell(Settled())
 
     def _ran(self, contract: Contract, run: RunState) -> None:
         if run.phase != "screen" or run.comparability != self.key or run.round >= ABLATION_ROUND:

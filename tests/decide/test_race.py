@@ -5,8 +5,9 @@ from time import process_time
 import pytest
 
 from overnight.decide.belief import Level
+from overnight.decide.events import Attempted, Entered, Event, Left, Moved, Ran, Settled, Want
 from overnight.decide.plan import StudyPlan, plan_study
-from overnight.decide.race import Attempted, Entered, Event, Race, Ran, Want, race
+from overnight.decide.race import Race, race
 from overnight.decide.screened import RaceRule
 from overnight.records.decision import LoopDecision, Verdict
 from overnight.records.metric import Direction, Guardrail, MetricSpec
@@ -199,6 +200,141 @@ def _events(family: str, *, candidates: int) -> list[Event]:
         arms[str(number)] = lab.child(number, arms[found.tip.candidate], idea)
         tell(Entered(str(number)))
         run()
+    return events
+
+
+# Candidates that wait in the line
+
+
+def lined_up(*names: str) -> Race:
+    """A race that some candidates have entered, one behind the other."""
+    found = started()
+    for name in names:
+        found.tell(Entered(name))
+    return found
+
+
+def test_a_candidate_in_the_line_is_looked_at_when_the_one_before_it_is_on_record() -> None:
+    found = lined_up("c-0002", "c-0003")
+    found.tell(Ran("c-0003", 0, 180.0))
+    assert (found.racing, found.verdicts) == ("c-0002", []), "what has run for it selects nothing yet"
+    told(found, 190.0)
+    assert [one.candidate for one in found.verdicts] == ["c-0002"]
+    found.tell(Moved("c-0001", "c-0001"))
+    assert [one.candidate for one in found.verdicts] == ["c-0002"], "the first verdict is not on record yet"
+    found.tell(Settled())
+    assert [(one.candidate, one.verdict, one.seeds) for one in found.verdicts] == [
+        ("c-0002", Verdict.REJECT, 1),
+        ("c-0003", Verdict.REJECT, 1),
+    ]
+
+
+def joined(*names: str) -> Race:
+    """A race in which the first candidate has joined the tip before the others had their turn."""
+    found = lined_up("c-0002", *names)
+    told(found, 260.0, 255.0, 250.0, 262.0, 251.0)
+    assert found.tip.candidate == "c-0002"
+    found.tell(Moved("c-0002", "c-0001"))
+    return found
+
+
+def test_a_candidate_that_the_tip_overtook_is_rejected_where_it_was_behind_and_undecided_where_it_was_ahead() -> None:
+    found = joined("c-0003", "c-0004")
+    found.tell(Ran("c-0003", 0, 190.0))
+    found.tell(Ran("c-0004", 0, 290.0))
+    for _ in range(2):
+        found.tell(Settled())
+    behind, ahead = found.verdicts[1:]
+    assert (behind.verdict, ahead.verdict) == (Verdict.REJECT, Verdict.INCONCLUSIVE)
+    assert behind.numbers == ahead.numbers == (0,), "both ran on the seeds of the tip that they were built on"
+    assert ahead.because(metric()) == (
+        "c-0004 was at +78 return against the tip's 212 after 1 tuning seed when another candidate joined the tip "
+        "before it."
+    )
+    assert (found.tip.candidate, found.racing, found.wants()) == ("c-0002", None, ())
+
+
+def test_a_candidate_that_the_tip_overtook_waits_for_no_more_than_the_run_that_it_has_begun() -> None:
+    found = joined("c-0003")
+    found.tell(Settled())
+    assert found.wants() == (Want("c-0003", 0),)
+    assert found.likely(3) == ()
+
+
+def test_a_lead_that_is_undone_leaves_the_line_where_it_was() -> None:
+    found = lined_up("c-0002", "c-0003")
+    told(found, 240.0, 238.0, 190.0, 185.0, 192.0)
+    assert found.verdicts[0].undone
+    found.tell(Moved("c-0001", "c-0001"))
+    found.tell(Settled())
+    told(found, 260.0, 255.0, 250.0, 262.0, 251.0)
+    assert (found.verdicts[1].verdict, found.tip.candidate) == (Verdict.KEEP, "c-0003")
+
+
+def test_a_candidate_that_left_the_line_is_passed_over() -> None:
+    found = lined_up("c-0002", "c-0003", "c-0004")
+    found.tell(Left("c-0003"))
+    assert found.racing == "c-0002"
+    told(found, 190.0)
+    found.tell(Settled())
+    assert found.racing == "c-0004"
+
+
+def test_a_second_seed_is_expected_until_most_candidates_did_not_need_one() -> None:
+    found = started()
+    expected = []
+    for name in ("c-0002", "c-0003", "c-0004"):
+        found.tell(Entered(name))
+        expected.append(found.expects_a_second_seed())
+        told(found, 190.0)
+    assert expected == [True, False, False]
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_a_race_with_a_line_folded_anew_at_any_moment_is_the_same(family: str) -> None:
+    events = _with_a_line(family, candidates=60)
+    assert sum(isinstance(event, Entered) for event in events) == 60
+    whole = Race(RULE, "0")
+    for place, event in enumerate(events):
+        if place % 13 == 0:
+            again = race(RULE, "0", events[:place])
+            assert (again.wants(), again.verdicts, again.racing) == (whole.wants(), whole.verdicts, whole.racing)
+        whole.tell(event)
+    assert any(one.overtaken for one in whole.verdicts), "some were overtaken, or this shows little"
+    assert [one.candidate for one in whole.verdicts] == [str(number) for number in range(1, 61)]
+
+
+def _with_a_line(family: str, *, candidates: int) -> list[Event]:
+    """A race in which up to three candidates run at a time, as an engine with as many slots tells it."""
+    lab, found, events = Lab(FAMILIES[family], 7, 0.2, 1e9), Race(RULE, "0"), list[Event]()
+    arms, tip, waiting, decided = {"0": lab.root()}, "0", list[tuple[str, int]](), 0
+
+    def tell(event: Event) -> None:
+        events.append(event)
+        found.tell(event)
+
+    def run(name: str, number: int) -> None:
+        tell(Ran(name, number, lab.run(arms[name], 0, number)))
+
+    while found.wants():
+        for want in found.wants():
+            run(want.candidate, want.number)
+    for number, idea in enumerate(stream("mixed", candidates, 7), start=1):
+        arms[str(number)] = lab.child(number, arms[tip], idea)
+        waiting.append((str(number), found.tip.base))
+        tell(Entered(str(number)))
+        while len(waiting) == 3 or (number == candidates and waiting):
+            if found.racing != waiting[-1][0] and waiting[-1][1] >= 0:
+                run(*waiting[-1])  # the last in the line has its first seed before its turn
+                waiting[-1] = (waiting[-1][0], -1)
+            for want in found.wants():
+                run(want.candidate, want.number)
+            while len(found.verdicts) > decided:
+                decided += 1
+                waiting.pop(0)
+                tip = found.tip.candidate if found.leading is None else tip
+                tell(Moved(tip, "0"))
+                tell(Settled())
     return events
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from overnight import intake, judge, loop
+from overnight import ideas, intake, judge
 from overnight.adapters.launchers.local import LocalLauncher
 from overnight.admission import Who, admit_candidate, enter
 from overnight.evaluate.seeds import Seeds, load_key
@@ -68,11 +68,11 @@ def test_an_engine_killed_between_a_draft_and_the_gate_asks_the_gate_when_it_goe
         return admit_candidate(*given)  # type: ignore[arg-type]
 
     answers = {1: proposed(params={"learning_rate": 0.001})}
-    for module in (loop, intake):
+    for module in (ideas, intake):
         monkeypatch.setattr(module, "admit_candidate", killed)
     with pytest.raises(Killed):
         sit(scene, Asked(lambda n: answers.get(n, Exhausted(because="That was all."))))
-    for module in (loop, intake):
+    for module in (ideas, intake):
         monkeypatch.setattr(module, "admit_candidate", admit_candidate)
     last = f"c-{drafts:04d}"
     assert scene.state_of(last) is State.DRAFT

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benches import IDEA, Silent, bench_of, calibrate, entered, judged, kept, level, planted, play, raced
-from overnight import judge, loop, plants
+from overnight import judge, loop, plants, progress
 from overnight.admission import Drafting, draft_candidate
 from overnight.decide.race import Race
 from overnight.errors import Refused
@@ -163,16 +163,16 @@ def test_a_tip_whose_lead_shrank_is_no_improvement_and_the_gain_it_may_have_is_b
 
 def test_a_night_says_what_it_is_doing(tmp_path: Path) -> None:
     with bench_of(tmp_path / "project", plants=False) as bench:
-        assert loop._doing(bench) == "calibrating the baseline"
+        assert progress.doing(bench) == "calibrating the baseline"
         calibrate(bench)
-        assert loop._doing(bench) == "waiting for an idea"
+        assert progress.doing(bench) == "waiting for an idea"
         idea = entered(bench)
-        assert loop._doing(bench) == f"trying {idea}"
+        assert progress.doing(bench) == f"trying {idea}"
         raced(bench, level(idea))
         assert bench.study.state.stack == [idea]
         play(bench, level(idea), most=1)
-        assert loop._doing(bench) == "certifying the tip on fresh seeds"
+        assert progress.doing(bench) == "certifying the tip on fresh seeds"
         play(bench, level(idea))
         judged(bench)
         assert bench.study.state.certified == [idea]
-        assert loop._doing(bench) == "taking stock of what was certified"
+        assert progress.doing(bench) == "taking stock of what was certified"

@@ -65,9 +65,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "judge": NOUNS | {"study", "trials", "audit", "claims", "racing", "attempts", "calibrating"} | STAGES,
     "ladder": NOUNS | {"study", "trials", "claims"} | STAGES,
     "prospect": NOUNS | {"study", "admission", "trials"} | STAGES,
+    "ideas": NOUNS | {"ports", "admission", "intake", "prospect", "trials"} | STAGES,
+    "progress": NOUNS | {"calibrating", "forecast", "judge", "trials"} | STAGES,
     "loop": NOUNS
     | {
-        "prospect",
+        "ideas",
+        "progress",
         "ports",
         "study",
         "admission",
@@ -78,7 +81,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "calibrating",
         "forecast",
         "verifying",
-        "intake",
         "ladder",
         "schedules",
         "ablating",

@@ -8,9 +8,10 @@ from statistics import fmean
 
 from overnight.attack.attacks import Attack
 from overnight.decide.certify import Arm, Certification
+from overnight.decide.events import Entered, Ran
 from overnight.decide.looks import attempt
 from overnight.decide.plausible import doubt
-from overnight.decide.race import Entered, Race, Ran
+from overnight.decide.race import Race
 from overnight.decide.screened import RaceRule
 from overnight.decide.spending import LookPlan, error_for_next
 from overnight.evaluate.seeds import Seeds

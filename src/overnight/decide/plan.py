@@ -65,6 +65,16 @@ class StudyPlan:
             return False
         return runs_left < runs + self.looks.runs() + self.audit_seeds and self.should_certify(race, past, ending=True)
 
+    def has_room(self, race: Race, past: tuple[bool, ...], runs_left: float, waiting: int) -> bool:
+        """Whether one more candidate may begin beside the racing one and so many that wait.
+
+        Not where it is time for an attempt, or the runs that one needs would be touched.
+        """
+        if self.looks is None or not self.should_certify(race, past, ending=True):
+            return runs_left > _ONE_CANDIDATE * (waiting + 1)
+        kept_back = self.looks.runs() + self.audit_seeds
+        return runs_left > kept_back + _ONE_CANDIDATE * (waiting + 1) and not self.is_time(race, past, runs_left)
+
     def attempt_plan(self, race: Race, *, runs_left: float | None = None) -> LookPlan | None:
         """The looks of an attempt that begins now; fixed before its first score. Paired where luck is much shared.
 

@@ -7,6 +7,7 @@ the other; both run this code.
     baseline   the root on its first tuning seeds: its level and the noise
     screen     a candidate on the tip's tuning seeds, one at a time, until it is clearly behind or clearly ahead
     fresh      a candidate that is ahead, on tuning seeds that did not select it; there it must still be ahead
+    line       candidates that entered behind it: their first seeds may run already, and are looked at in turn
 
 Tuning seeds have numbers that are never given out twice to select and to check. Numbers count over the whole study.
 """
@@ -17,6 +18,7 @@ from math import inf, isfinite, sqrt
 from statistics import NormalDist
 
 from overnight.decide.belief import Level, Luck, Noise, Score, cautious_spread, first_level
+from overnight.decide.events import Attempted, Entered, Event, Left, Moved, Planned, Ran, Settled, Want
 from overnight.decide.screened import RaceRule, Screened
 from overnight.records.decision import Verdict
 
@@ -25,67 +27,6 @@ _SOME_LUCK = 0.1
 """A shared luck below this is not worth taking off."""
 _LEAST_OWN = 3
 """From this many scores on, an arm's own scatter is believed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entered:
-    """A candidate was let in, as a child of the tip of that moment."""
-
-    candidate: str
-    simpler: bool = False
-    """It takes away more than it adds: inside the noise the smaller change wins."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """One arm was trained and measured on one tuning seed."""
-
-    candidate: str
-    number: int
-    score: Score
-    """Higher is better; None when the seed was lost by this arm's own fault."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempted:
-    """An attempt to certify the tip has ended."""
-
-    verdict: Verdict
-    scores: tuple[Score, ...] = ()
-    """What the tip scored on the attempt's fresh seeds: they selected nothing, so the tip's level learns from them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """The study was given more or fewer runs, and raced on by these lines."""
-
-    rule: RaceRule
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A candidate is out of the race without a verdict of it."""
-
-    candidate: str
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """What the record says is the tip and the incumbent now, which the race must not contradict."""
-
-    tip: str
-    incumbent: str
-
-
-Event = Entered | Ran | Attempted | Planned | Left | Moved
-
-
-@dataclass(frozen=True, slots=True)
-class Want:
-    """One run that the race needs next: this arm on this tuning seed."""
-
-    candidate: str
-    number: int
 
 
 @dataclass(slots=True, eq=False)
@@ -108,6 +49,8 @@ class _Tip:
 @dataclass(slots=True)
 class _Focus:
     candidate: str
+    against: _Tip
+    """The tip that it was built on, and on whose tuning seeds it runs."""
     simpler: bool = False
     scores: list[Score] = field(default_factory=list)
     led: Screened | None = None
@@ -128,6 +71,7 @@ class Race:
         self._tried: _Tip | None = None
         self._started = False
         self._focus: _Focus | None = None
+        self._line: list[_Focus] = []
         self._unused = rule.baseline_seeds
         self._found: dict[tuple[str, int], Score] = {}
         self._wanted: list[tuple[str, int]] = [(root, number) for number in range(rule.baseline_seeds)]
@@ -140,15 +84,17 @@ class Race:
             self._found[event.candidate, event.number] = event.score
             self._move()
         elif isinstance(event, Entered):
-            self._focus = _Focus(event.candidate, event.simpler)
-            if self._started:
-                self._want_next(self._focus)
+            self._line.append(_Focus(event.candidate, self._known_tip(), event.simpler))
+            if len(self._line) == 1:
+                self._look_at_next()
         elif isinstance(event, Attempted):
             self._attempted(event)
         elif isinstance(event, Planned):
             self.rule = event.rule
         elif isinstance(event, Left):
             self._leave(event.candidate)
+        elif isinstance(event, Settled):
+            self._look_at_next()
         else:
             self._follow(event)
 
@@ -162,7 +108,7 @@ class Race:
         Nothing looks at them before the race comes to them, so they select nothing and may check as well.
         """
         focus = self._focus
-        if focus is None or focus.led is not None or not self._started:
+        if focus is None or focus.led is not None or focus.against is not self.tip or not self._started:
             return ()
         first = self.tip.base + len(focus.scores) + 1
         numbers = range(first, first + count)
@@ -171,6 +117,13 @@ class Race:
     def first_of(self, candidate: str) -> Want:
         """The first run of a candidate that would enter now."""
         return Want(candidate, self.tip.base)
+
+    def expects_a_second_seed(self) -> bool:
+        """Whether the racing candidate, of which nothing is known, will probably need one: half of those before did."""
+        if self._focus is None or self._focus.scores:
+            return False
+        short = sum(one.verdict is Verdict.REJECT and one.seeds == 1 for one in self.verdicts)
+        return 2 * short <= len(self.verdicts)
 
     @property
     def leading(self) -> Screened | None:
@@ -223,9 +176,19 @@ class Race:
         if self._focus is not None:
             self._want_next(self._focus)
 
+    def _look_at_next(self) -> None:
+        """Turn to the first in the line where nobody races; what it has run already is looked at now."""
+        if self._focus is None and self._line:
+            self._focus = self._line.pop(0)
+            if self._started:
+                self._want_next(self._focus)
+                self._move()
+
     def _want_next(self, focus: _Focus) -> None:
         """Ask for the candidate's next seed, and for one of the tip while its level is not well known."""
-        self._wanted = [(focus.candidate, self.tip.base + len(focus.scores))]
+        self._wanted = [(focus.candidate, focus.against.base + len(focus.scores))]
+        if focus.against is not self.tip:
+            return
         if self.rule.watches_tip and focus.scores and self.tip.level.variance > self.rule.well_known():
             self._wanted.append((self.tip.candidate, self.tip.base + len(self.tip.scores)))
 
@@ -234,23 +197,30 @@ class Race:
         self.tip.level = self.tip.level.learned(self.noise, scores, plainly=plainly)
         self.tip.plain = self.tip.plain.learned(self.plain, scores)
 
-    def _gain(self, scores: Sequence[Score], noise: Noise, mean: float) -> tuple[float, list[float], list[float]]:
-        """The mean gain over the tip with shared luck taken off, and both arms' residuals."""
-        seeds = len(scores)
+    def _gain(
+        self, scores: Sequence[Score], tip: _Tip, *, plainly: bool = False
+    ) -> tuple[float, list[float], list[float]]:
+        """The mean gain over a tip with shared luck taken off, and both arms' residuals."""
+        seeds, noise, mean = len(scores), self.noise, tip.level.mean
+        if plainly:
+            noise, mean = self.plain, tip.plain.mean
         ours = noise.shifted(scores, mean)
-        theirs = [noise.apart(score, mean) for score in self.tip.scores[:seeds]]
+        theirs = [noise.apart(score, mean) for score in tip.scores[:seeds]]
         shared = self.luck.shared() if self.rule.pairing else 0.0
         gain = sum(ours) - (shared * sum(theirs) if shared > _SOME_LUCK else 0.0)
         return gain / seeds, ours, theirs
 
     def _screen(self, focus: _Focus, new: dict[str, Score]) -> None:
         focus.scores.append(new[focus.candidate])
+        if focus.against is not self.tip:
+            self._end(self._overtaken(focus))
+            return
         if self.tip.candidate in new:
             score = new[self.tip.candidate]
             self.tip.scores.append(score)
             self._learn([score])
         seeds = len(focus.scores)
-        gain, ours, theirs = self._gain(focus.scores, self.noise, self.tip.level.mean)
+        gain, ours, theirs = self._gain(focus.scores, self.tip)
         found = self._compared(focus, gain)
         if found is None:
             self._want_next(focus)
@@ -297,7 +267,7 @@ class Race:
         rule, old = self.rule, self.tip
         prior = (rule.prior_gain, rule.prior_spread)
         level = old.level.shrunk(found.gain, found.seeds, self.noise.spread, prior)
-        gain, _, _ = self._gain(focus.scores, self.plain, old.plain.mean)
+        gain, _, _ = self._gain(focus.scores, old, plainly=True)
         plain = old.plain.shrunk(gain, found.seeds, self.plain.spread, prior)
         self._before, self.tip = old, _Tip(focus.candidate, self._unused, level, plain, chosen_on=tuple(focus.scores))
         self._unused += rule.fresh_seeds
@@ -342,10 +312,11 @@ class Race:
 
     def standing(self) -> Screened | None:
         """How the racing candidate stands, as the verdict that it has if it is left here; None where nothing races."""
-        focus, tip = self._focus, self._known_tip()
+        focus = self._focus
         if focus is None:
             return None
-        gain = self._gain(focus.scores, self.noise, tip.level.mean)[0] if focus.scores else 0.0
+        tip = focus.against
+        gain = self._gain(focus.scores, tip)[0] if focus.scores else 0.0
         keep, _ = self._lines(focus, max(len(focus.scores), self.rule.least_seeds))
         return Screened(
             candidate=focus.candidate,
@@ -357,6 +328,30 @@ class Race:
             tip_mean=tip.level.mean,
             simpler=focus.simpler,
             numbers=tuple(range(tip.base, tip.base + len(focus.scores))),
+        )
+
+    def _overtaken(self, focus: _Focus) -> Screened:
+        """The verdict on a candidate that waited while the tip moved on, by the tip that it was built on.
+
+        One that is behind is rejected as ever. On any other nothing is decided: it can join no other tip than its own.
+        """
+        tip, seeds = focus.against, len(focus.scores)
+        gain, (_, reject) = self._gain(focus.scores, tip)[0], self._lines(focus, seeds)
+        lost, tip_lost = focus.scores.count(None), tip.scores[:seeds].count(None)
+        self._unused = max(self._unused, tip.base + seeds)
+        return Screened(
+            candidate=focus.candidate,
+            verdict=Verdict.REJECT if lost > tip_lost or gain < reject else Verdict.INCONCLUSIVE,
+            seeds=seeds,
+            gain=gain,
+            line=reject,
+            noise=self.noise.spread,
+            tip_mean=tip.level.mean,
+            lost=lost,
+            tip_lost=tip_lost,
+            simpler=focus.simpler,
+            overtaken=True,
+            numbers=tuple(range(tip.base, tip.base + seeds)),
         )
 
     def _known_tip(self) -> _Tip:
@@ -375,6 +370,7 @@ class Race:
 
     def _leave(self, candidate: str) -> None:
         """Go on without a candidate on which nothing was decided."""
+        self._line = [one for one in self._line if one.candidate != candidate]
         if self._focus is None or self._focus.candidate != candidate:
             return
         self.tip = self._known_tip()

@@ -93,6 +93,8 @@ class Screened:
     """It takes away more than it adds."""
     undone: bool = False
     """It led, joined for the check on fresh seeds, and was taken back because it did not lead there."""
+    overtaken: bool = False
+    """The tip moved on while it waited, so it is compared with the tip that it was built on."""
     fresh_mean: float | None = None
     """What it scored on the fresh seeds, on average."""
     numbers: tuple[int, ...] = ()
@@ -144,6 +146,8 @@ class Screened:
         places = decimals(self.noise or self.gain or 1.0, digits=2)
         gain, line = told(self.gain, places, sign=True), told(self.line, places, sign=True)
         size = f"{gain} {metric.unit} against the tip's {told(self._level(metric), places)}"
+        if self.verdict is Verdict.INCONCLUSIVE and self.overtaken:
+            return f"{self.candidate} was at {size} after {seeds} when another candidate joined the tip before it."
         if self.verdict is Verdict.INCONCLUSIVE:
             return (
                 f"{self.candidate} was at {size} after {seeds} and was left there, because the remaining runs were "

@@ -7,11 +7,12 @@ from typing import Protocol
 
 from overnight.decide.certify import Arm as Side
 from overnight.decide.certify import Certification
+from overnight.decide.events import Attempted, Entered, Left, Ran
 from overnight.decide.guards import mean_gain_interval
 from overnight.decide.intervals import Interval
 from overnight.decide.looks import SeedsWanted, attempt
 from overnight.decide.plan import StudyPlan, plan_study
-from overnight.decide.race import Attempted, Entered, Left, Race, Ran
+from overnight.decide.race import Race
 from overnight.decide.spending import Mode
 from overnight.errors import UserError, did_you_mean
 from overnight.records.decision import Verdict
