@@ -157,6 +157,13 @@ def ideas(contract: Contract, count: int) -> Iterator[Proposal]:
         view = replace(view, tried=(*view.tried, tried), params=tried.params if kept else view.params)
 
 
+@pytest.mark.parametrize("env", ["BipedalWalker-v3", "LunarLander-v3", "CartPole-v1", "HalfCheetah-v5", "Ant-v5"])
+def test_the_first_idea_of_a_warm_night_is_the_recipe_to_the_last_parameter(env: str, tmp_path: Path) -> None:
+    contract = contract_for(tmp_path, env, cold=False)
+    whole = {**PPO.defaults(), **next(ideas(contract, 1)).params}
+    assert whole == {**PPO.defaults(), **trainers.need_recipe("ppo", env).params}
+
+
 @pytest.mark.parametrize("env", ["BipedalWalker-v3", "CartPole-v1", "HalfCheetah-v5"])
 def test_no_withheld_value_reaches_a_proposal_of_a_cold_night(
     env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -114,6 +114,10 @@ class View:
     kept_out: tuple[Sentence, ...] = ()
     """What the gate said about the last copy that it would not even draft."""
 
+    def opens(self, key: str) -> bool:
+        """Whether a parameter is there, and the contract lets it be changed."""
+        return key in self.params and (not self.keys or key in self.keys)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:

@@ -143,6 +143,17 @@ def test_a_starting_point_is_proposed_whole() -> None:
     assert len(proposal.bundle) == len(proposal.params)
 
 
+def test_a_starting_point_keeps_what_search_itself_would_not_draw() -> None:
+    silent = Parameter(name="tries", type="int", default=0, says="A count that has no range.")
+    of_two = Parameter(name="only", type="float", default=0.1, says="A rate.", low=0.0, high=1.0, algorithms=("two",))
+    kind = Parameter(name="algorithm", type="choice", default="one", says="Which.", choices=("one", "two"))
+    space = replace(TOY, parameters=(*TOY.parameters, silent, of_two, kind))
+    whole: Params = {"algorithm": "two", "only": 0.5, "tries": 3}
+    seen = view(space, starting=(replace(POINTS[0], params=whole),))
+    assert not {"only", "tries"} & search.dimensions(space, space.defaults()).keys()
+    assert dict(ask(seen).params) == whole
+
+
 def test_a_starting_point_touches_only_open_keys() -> None:
     proposal = ask(view(starting=POINTS, keys=("rate",)))
     assert dict(proposal.params) == {"rate": 0.01}
@@ -354,8 +365,8 @@ def test_what_the_chosen_algorithm_does_not_read_is_neither_searched_nor_a_new_i
         ),
     )
     params = space.defaults()
-    assert search.dimensions(space, params).keys() == {"algorithm", "rate"}
-    assert search.dimensions(space, {**params, "algorithm": "two"}).keys() == {"algorithm", "rate", "only"}
-    assert fingerprint(params, space) == fingerprint({**params, "only": 0.9}, space)
     two = {**params, "algorithm": "two"}
+    assert search.dimensions(space, params).keys() == {"algorithm", "rate"}
+    assert search.dimensions(space, two).keys() == {"algorithm", "rate", "only"}
+    assert fingerprint(params, space) == fingerprint({**params, "only": 0.9}, space)
     assert fingerprint(two, space) != fingerprint({**two, "only": 0.9}, space)

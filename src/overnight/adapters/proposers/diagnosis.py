@@ -65,7 +65,7 @@ def findings(view: View) -> list[Finding]:
 
 def _open(view: View, space: Space, key: str) -> Parameter | None:
     """The parameter, where it is there and may be changed."""
-    return space.find(key) if key in view.params and (not view.keys or key in view.keys) else None
+    return space.find(key) if view.opens(key) else None
 
 
 def shortened(view: View, changes: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -98,7 +98,7 @@ def operated(view: View) -> Proposal | None:
     known.add(fingerprint({**view.params, **_defaults(view)}, view.space))
     for idea in _IDEAS[view.operator](view):
         whole = {**view.params, **idea.params}
-        allowed = all(key in view.params and (not view.keys or key in view.keys) for key in idea.params)
+        allowed = all(map(view.opens, idea.params))
         if allowed and idea.params and fingerprint(whole, view.space) not in known:
             return idea
     return None

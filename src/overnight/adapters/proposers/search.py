@@ -151,21 +151,19 @@ class _Origin(NamedTuple):
 def _ideas(view: View, space: Space, searched: dict[str, Dimension]) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
     """Whole parameter sets in the order in which they are to be tried, each with where it comes from."""
     near, others = ([point for point in _points_for(view, space) if point.near is one] for one in (True, False))
-    yield from _known(view, space, searched, near)
+    yield from _known(view, space, near)
     yield from _mended(view, searched)
-    yield from _known(view, space, searched, others)
+    yield from _known(view, space, others)
     measured = sum(one.outcome not in ("pending", "refused") for one in view.tried)
     origin = f"drawn near the better of {measured} measured ideas" if measured >= STARTUP else "drawn at random"
     for drawn in _draws(view, searched):
         yield _Origin(origin), {**view.params, **drawn}
 
 
-def _known(
-    view: View, space: Space, searched: dict[str, Dimension], points: list[StartingPoint]
-) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
-    """Known settings that no idea has carried yet."""
+def _known(view: View, space: Space, points: list[StartingPoint]) -> Iterator[tuple[_Origin, dict[str, Scalar]]]:
+    """Known settings that no idea has carried yet; each is whole, with what search would not draw."""
     for point in points:
-        opened = shortened(view, {key: value for key, value in point.params.items() if key in searched})
+        opened = shortened(view, {key: value for key, value in point.params.items() if view.opens(key)})
         carried = any(_carries(one.params, opened, space) for one in view.tried)
         if not carried and len(_changed(view, opened)) <= _LONGEST_BUNDLE:
             yield _Origin(f"from a known setting for {point.called}", point.source), {**view.params, **opened}
