@@ -151,11 +151,22 @@ def main() -> int:
             for words in night.elsewhere:
                 overnight("transfer", *words, folder=folder)
         TARGET.parent.mkdir(exist_ok=True)
+        found = told(folder)
         with TARGET.open("a") as file:
-            file.write(json.dumps(line | told(folder)) + "\n")
-    PAGE.write_text(page([json.loads(line) for line in TARGET.read_text().splitlines()]))
+            file.write(json.dumps({**_sat_before(name, found["claims"]), **line, **found}) + "\n")
+    PAGE.write_text(page(_records()))
     print(PAGE)
     return 0
+
+
+def _records() -> list[Line]:
+    return [json.loads(line) for line in TARGET.read_text().splitlines()] if TARGET.exists() else []
+
+
+def _sat_before(name: str, claims: list[Line]) -> Line:
+    """What is on file about the sitting of this very night, which its transfers come after."""
+    before = next((one for one in reversed(_records()) if one["night"] == name and one["claims"] == claims), Line())
+    return {key: before[key] for key in ("sitting_seconds", "own_cpu", "foreign") if claims and key in before}
 
 
 if __name__ == "__main__":
