@@ -7,6 +7,7 @@ from typing import Any
 
 from overnight.records.codec import loads
 from overnight.records.transfer import Transfer
+from overnight.report.text import decimals_for, number, signed
 from overnight.report.transfers import table
 
 Line = Mapping[str, Any]
@@ -49,13 +50,14 @@ def _night(line: Line) -> list[str]:
     ]
     for claim in line["claims"]:
         low, middle, high = claim["gain"]
+        places = decimals_for(high - low)
         cells = (
             claim["candidate"],
             f"{claim['at']:.0f}",
-            _scores(claim["theirs"]),
-            _scores(claim["ours"]),
-            f"{_mean(claim['theirs'])} → {_mean(claim['ours'])}",
-            f"{middle:+.0f} ({low:+.0f} to {high:+.0f})",
+            _scores(claim["theirs"], places),
+            _scores(claim["ours"], places),
+            f"{_mean(claim['theirs'], places + 1)} → {_mean(claim['ours'], places + 1)}",
+            f"{signed(middle, places)} ({signed(low, places)} to {signed(high, places)})",
         )
         out.append(f"| {' | '.join(cells)} |")
     for claim in line["claims"]:
@@ -74,10 +76,10 @@ def _load(line: Line) -> str:
     return f" It sat for {minutes:.0f} minutes, and others used {line['foreign']:.0%} of the machine."
 
 
-def _scores(scores: Sequence[float | None]) -> str:
-    return ", ".join("lost" if one is None else f"{one:.0f}" for one in scores)
+def _scores(scores: Sequence[float | None], places: int) -> str:
+    return ", ".join("lost" if one is None else number(one, places) for one in scores)
 
 
-def _mean(scores: Sequence[float | None]) -> str:
+def _mean(scores: Sequence[float | None], places: int) -> str:
     known = [one for one in scores if one is not None]
-    return f"{fmean(known):.1f}" if known else "none"
+    return number(fmean(known), places) if known else "none"

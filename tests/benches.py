@@ -84,10 +84,10 @@ def play(
         run_once(bench, want, score(want), stored=(stored or score)(want), rail=(rail or score)(want))
 
 
-def calibrate(bench: Bench, *, level: float = 100.0) -> None:
+def calibrate(bench: Bench, *, level: float = 100.0, step: float = 1.0) -> None:
     """The baseline on its first seeds, and the plan that is frozen on them."""
     for _ in range(2):  # two seeds tell how long a run takes, and the others follow
-        play(bench, lambda want: level + want.number)
+        play(bench, lambda want: level + step * want.number)
     found = calibrating.calibrated(bench)
     assert found is not None
     bench.study.append(Actor.ENGINE, found)

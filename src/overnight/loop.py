@@ -96,7 +96,7 @@ def _until_over(one: Night) -> str:
         wanted = _begin(one)
         if bench.going:
             if not _fill_a_slot(one):
-                bench.passing(progress.told(bench, one.deadline))
+                bench.passing(progress.standing(bench, one.deadline))
                 bench.study.machine.sleep(LOOK_SECONDS)
         elif one.finishing() or one.spent:
             return one.spent or ASKED

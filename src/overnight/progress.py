@@ -1,13 +1,14 @@
 """What a night says while it goes on: what it is doing, how long that may take, and each verdict in one line."""
 
 from overnight import calibrating, judge
+from overnight.decide.telling import decimals, told
 from overnight.forecast import run_seconds
 from overnight.records.decision import Decision
 from overnight.records.lifecycle import State
 from overnight.trials import Bench
 
 
-def told(bench: Bench, deadline: float) -> str:
+def standing(bench: Bench, deadline: float) -> str:
     """Where the night is, and how long it may still take."""
     left = max(deadline - bench.study.machine.running(), 0.0)
     if (seconds := run_seconds(bench.study.state, bench.contract)) is not None:
@@ -32,7 +33,10 @@ def doing(bench: Bench) -> str:
 def verdict(bench: Bench, decision: Decision) -> str:
     """One verdict in one line; the whole sentence stands in the ledger and in the report."""
     one, unit = bench.study.state.candidates[decision.candidate], bench.contract.metric.unit
-    gain = f"{decision.gain:+.1f} {unit}" if decision.gain is not None else "no score"
+    gain = "no score"
+    if decision.gain is not None:
+        noise = (bench.study.state.calibration or {}).get("noise")
+        gain = f"{told(decision.gain, decimals(noise or decision.gain, digits=2), sign=True)} {unit}"
     word = "leads" if decision.provisional else "undone" if one.state is State.REVERTED else str(decision.verdict)
     return f"{one.id}  {word:<12}  {gain:<16}  {one.hypothesis}"
 

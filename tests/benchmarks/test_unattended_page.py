@@ -50,6 +50,11 @@ def test_a_claim_stands_with_every_seed_its_time_and_its_interval() -> None:
     assert "c-0002: `learning_rate` 0.001, `num_envs` 64." in told
 
 
+def test_a_claim_on_a_small_scale_keeps_its_decimals() -> None:
+    told = page([night(claims=[CLAIM | {"gain": [0.11, 0.274, 0.44], "ours": [0.72, 0.75], "theirs": [0.37, None]}])])
+    assert "| 0.37, lost | 0.72, 0.75 | 0.370 → 0.735 | +0.27 (+0.11 to +0.44) |" in told
+
+
 def test_what_was_not_measured_and_what_was_not_certified_is_said() -> None:
     told = page([night(claims=[]), night(night="cold", foreign=0.04, sitting_seconds=6540.0)])
     assert "Nothing was certified." in told and told.count("Not measured yet.") == 1

@@ -176,3 +176,15 @@ def test_a_night_says_what_it_is_doing(tmp_path: Path) -> None:
         judged(bench)
         assert bench.study.state.certified == [idea]
         assert progress.doing(bench) == "taking stock of what was certified"
+
+
+def test_a_verdict_shows_its_gain_as_finely_as_the_baseline_scatters(tmp_path: Path) -> None:
+    with bench_of(tmp_path / "project", plants=False) as bench:
+        calibrate(bench, level=0.5, step=0.02)
+        idea = entered(bench)
+        decision = None
+        while decision is None and list(judge.wanted(bench, certifying=False)):
+            play(bench, lambda want: 0.85 if want.candidate == idea else 0.5, certifying=False)
+            decision = judge.verdict(bench)
+        assert decision is not None and decision.gain is not None and 0.2 < decision.gain < 0.4
+        assert f"  +{decision.gain:.3f} return" in progress.verdict(bench, decision)

@@ -37,7 +37,7 @@ def test_a_margin_of_0_is_told_as_what_it_asks_for() -> None:
 
 
 def test_what_carries_the_gain_is_told_on_page_and_in_text_wherever_something_was_certified() -> None:
-    says = "Of 2 parts nothing was removed; c-0002 is shown to carry the gain."
+    says = "Of 2 parts, nothing was removed; c-0002 is shown to carry the gain."
     told = replace(night(), attribution=(says,))
     assert f"## What carries the gain\n\n- {says}" in render_markdown(told)
     assert "<h2>What carries the gain</h2>" in render_html(told) and says in render_html(told)

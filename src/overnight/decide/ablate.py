@@ -260,9 +260,9 @@ def _ended(
     verdicts = tuple(_verdict(metric, part, losses[part], removed=part in removed) for part in parts)
     taken = tuple(part for part in parts if part in removed)
     carrying = [one.part for one in verdicts if one.word == "carries"]
-    shown = f"{', '.join(carrying) or 'No single part'} {'is' if len(carrying) < 2 else 'are'} shown to carry the gain"
+    shown = f"{', '.join(carrying) or 'no single part'} {'is' if len(carrying) < 2 else 'are'} shown to carry the gain"
     if loss is None:
-        says = f"Of {len(parts)} parts nothing was removed; {shown}."
+        says = f"Of {len(parts)} parts, nothing was removed; {shown}."
     else:
         places = decimals(loss.high - loss.low, digits=2)
         most = told(max(loss.high, 0.0), places)
