@@ -161,6 +161,16 @@ def test_a_plant_that_got_through_is_told_before_the_headline() -> None:
     assert text.index("The judge failed its own test tonight") < text.index("<h1>")
 
 
+def test_after_many_candidates_the_rejected_ones_are_folded_and_none_is_left_out() -> None:
+    rejected = next(one for one in night().candidates if one.state is State.REJECTED and one.plant is None)
+    many = (*night().candidates, *(replace(rejected, id=f"c-{place:04}") for place in range(100, 150)))
+    text = render_html(replace(night(), candidates=many))
+    head, _, rest = text.partition(" rejected candidates</summary>")
+    assert all(f"<code>{one.id}</code> <span" in rest for one in many[-50:])
+    assert all(f"<code>{one.id}</code> <span" in head for one in night().candidates if one.plant is not None)
+    assert "rejected candidates</summary>" not in render_html(night())
+
+
 def test_commands_are_whole_and_can_be_pasted() -> None:
     text = render_html(night())
     for one in (*night().next_commands, night().claims[0]):

@@ -25,6 +25,7 @@ from overnight.report.figures import (
 from overnight.report.replays import policy_of_script, render_replays
 from overnight.report.text import count, decimals_for, markup, number, signed
 
+_MOST_UNFOLDED = 40
 _STRIP_WIDE, _STRIP_NARROW = Size(900, 240), Size(380, 240)
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _TONES = {
@@ -99,9 +100,21 @@ def _attribution(facts: Facts) -> str:
 
 
 def _tried(facts: Facts) -> str:
-    rows = "".join(_candidate(line, facts) for line in facts.candidates)
+    """Every candidate; after a long night those that were simply rejected are folded away."""
     told = f"<p>{markup(story.tally(facts))}</p>"
-    return _section("What was tried", told, _strip(facts), f'<ol class="tried">{rows}</ol>' if rows else "")
+    many = len(facts.candidates) > _MOST_UNFOLDED
+    shown, folded = list[CandidateLine](), list[CandidateLine]()
+    for line in facts.candidates:
+        plain = line.plant is None and story.standing(line) == story.Standing.REJECTED
+        (folded if many and plain else shown).append(line)
+    summary = f"<summary>{count(len(folded), 'rejected candidate')}</summary>"
+    rest = f"<details>{summary}{_rows(folded, facts)}</details>" if folded else ""
+    return _section("What was tried", told, _strip(facts), _rows(shown, facts), rest)
+
+
+def _rows(lines: Iterable[CandidateLine], facts: Facts) -> str:
+    rows = "".join(_candidate(line, facts) for line in lines)
+    return f'<ol class="tried">{rows}</ol>' if rows else ""
 
 
 def _candidate(line: CandidateLine, facts: Facts) -> str:
