@@ -286,6 +286,7 @@ class _Progress:
         self.since, self.began = self.since or time.monotonic(), self.began + 1
         left = ""
         if self.done:
-            seconds = (time.monotonic() - self.since) / self.done * (self.wanted - self.done)
+            earlier = self.began - 1  # one that still runs beside is nearly done, as it began with the one that ended
+            seconds = (time.monotonic() - self.since) / earlier * (self.wanted - earlier)
             left = f", about {seconds / 60:.0f} min left" if seconds >= 90 else f", about {seconds:.0f} s left"
         self.journey.tell(f"{doing} ({self.began} of {self.wanted} runs{left})")
