@@ -45,7 +45,7 @@ NIGHTS = {
         "BipedalWalker-v3",
         1.0,
         cold=False,
-        elsewhere=(("--env=LunarLanderContinuous-v3", "--env=Pendulum-v1"), ("--budget=4x", "--seeds=3")),
+        elsewhere=(("--env=LunarLanderContinuous-v3", "--env=Pendulum-v1", "--seeds=4"), ("--budget=4x", "--seeds=3")),
     ),
     "cold": Night("BipedalWalker-v3", 4.0, cold=True, elsewhere=()),
     "unknown": Night("FrozenLake-v1", 0.5, cold=False, elsewhere=()),
