@@ -2,9 +2,10 @@
 
 Each seed is trained alone, on all cores, for the seconds of its row, as the supervisor would start it, and its
 policy is then measured by the referee: greedy, 100 episodes in Gymnasium, on seeds that training never saw. Results
-go to `build/benchmarks/learning.jsonl` as they come, so a benchmark that was stopped goes on where it was. A run during
-which other programs used more than a tenth of the machine is marked, and run again the next time; with
-OVERNIGHT_CPU_TIME=1 a run gets its seconds times the cores as processor time instead, which others cannot disturb.
+go to `benchmarks/measured/learning.jsonl` as they come, so a benchmark that was stopped goes on where it was, and from
+there to `benchmarks/LEARNING.md`. A run during which other programs used more than a tenth of the machine is marked,
+and run again the next time; with OVERNIGHT_CPU_TIME=1 a run gets its seconds times the cores as processor time
+instead, which others cannot disturb.
 """
 
 import json
@@ -13,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from overnight.contract.trainers import need_recipe
@@ -22,8 +25,11 @@ from overnight.machine import RealMachine
 from overnight.records.env import EnvSpec
 from trainers import busy_seconds
 
+Line = dict[str, Any]
+
 ROOT = Path(__file__).parents[1]
-TARGET = ROOT / "build" / "benchmarks" / "learning.jsonl"
+PAGE = ROOT / "benchmarks" / "LEARNING.md"
+TARGET = ROOT / "benchmarks" / "measured" / "learning.jsonl"
 EPISODE_SEEDS = range(1_000_000, 1_000_100)
 MOST_FOREIGN = 0.1
 CORES = os.cpu_count() or 1
@@ -52,8 +58,16 @@ ROWS = (
 SEEDS = (101, 102, 103, 104, 105)
 """Train seeds of the reported results; recipes were chosen on others."""
 
+INTRODUCTION = """# What our recipes reach in a given time
 
-def learn(row: Row, seed: int, params: dict[str, Any]) -> dict[str, Any]:
+Written by `make learning`: the default recipe, all cores of the machine, five train seeds that no recipe was chosen on.
+Scores are greedy means over 100 hidden episodes in Gymnasium. The bars are our own.
+
+| environment | training | mean | bar | each seed | steps | others used at most |
+|---|---|---|---|---|---|---|"""
+
+
+def learn(row: Row, seed: int, params: dict[str, Any]) -> Line:
     """Train once and measure once."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -83,9 +97,9 @@ def learn(row: Row, seed: int, params: dict[str, Any]) -> dict[str, Any]:
         used = after.children_user + after.children_system - own.children_user - own.children_system
         foreign = max(0.0, busy_seconds() - before - used) / (wall * (os.cpu_count() or 1))
         spec = EnvSpec(backend="gymnasium", id=row.env)
-        found = measure(RealMachine(), spec, folder, tuple(EPISODE_SEEDS))
+        measured = measure(RealMachine(), spec, folder, tuple(EPISODE_SEEDS))
         steps = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])["env_steps"]
-    totals = [episode[1] for episode in found.episodes]
+    totals = [episode[1] for episode in measured.episodes]
     return {
         **row._asdict(),
         "seed": seed,
@@ -100,37 +114,59 @@ def learn(row: Row, seed: int, params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def known() -> list[dict[str, Any]]:
+def known() -> list[Line]:
     """What was measured before, without what was disturbed."""
     lines = TARGET.read_text().splitlines() if TARGET.exists() else []
     return [one for one in map(json.loads, lines) if one["cpu_time"] or one["foreign"] <= MOST_FOREIGN]
 
 
+def found(row: Row, params: Mapping[str, Any], lines: Sequence[Line], *, cpu_time: bool) -> dict[int, Line]:
+    """What is on file of a row with these parameters, by seed."""
+    asked = (row.env, row.seconds, params, cpu_time)
+    return {one["seed"]: one for one in lines if (one["env"], one["seconds"], one["params"], one["cpu_time"]) == asked}
+
+
+def page(lines: Sequence[Line]) -> str:
+    """Every row that is whole, with the recipes as they are now; figures of an older recipe are left out."""
+    out = [INTRODUCTION]
+    for row in ROWS:
+        params = dict(need_recipe(row.trainer, row.env).params)
+        for cpu_time in (False, True):
+            done = found(row, params, lines, cpu_time=cpu_time)
+            if done.keys() >= set(SEEDS):
+                out.append(_row(row, [done[seed] for seed in SEEDS], cpu_time=cpu_time))
+    return "\n".join(out) + "\n"
+
+
+def _row(row: Row, runs: Sequence[Line], *, cpu_time: bool) -> str:
+    scores = [run["score"] for run in runs]
+    mean = fmean(scores)
+    cells = (
+        row.env,
+        f"{row.seconds:g} s{' of each core' if cpu_time else ''}",
+        f"{mean:.1f}",
+        f"{row.bar:g}, {'held' if mean >= row.bar else 'missed'}",
+        ", ".join(f"{score:.0f}" for score in scores),
+        f"{fmean(run['steps'] for run in runs):,.0f}",
+        f"{max(run['foreign'] for run in runs):.0%}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
 def main() -> int:
-    """Measure what is missing, and print the table."""
+    """Measure what is missing, print the table, and write the page."""
     wanted = [row for row in ROWS if len(sys.argv) < 2 or row.env in sys.argv[1:]]
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
     for row in wanted:
         params = dict(need_recipe(row.trainer, row.env).params)
-        done = {
-            one["seed"]: one
-            for one in known()
-            if (one["env"], one["seconds"], one["params"], one["cpu_time"]) == (row.env, row.seconds, params, CPU_TIME)
-        }
+        done = found(row, params, known(), cpu_time=CPU_TIME)
         for seed in SEEDS:
             if seed not in done:
                 done[seed] = learn(row, seed, params)
                 with TARGET.open("a") as file:
                     file.write(json.dumps(done[seed]) + "\n")
-        scores = [done[seed]["score"] for seed in SEEDS]
-        told = ", ".join(f"{score:.0f}" for score in scores)
-        disturbed = max(done[seed]["foreign"] for seed in SEEDS)
-        mean = sum(scores) / len(scores)
-        print(
-            f"{row.env:18} {row.seconds:4.0f} s  mean {mean:7.1f}  (bar {row.bar:g})  seeds {told}  "
-            f"least {min(scores):.0f}  others at most {disturbed:.0%}",
-            flush=True,
-        )
+        print(_row(row, [done[seed] for seed in SEEDS], cpu_time=CPU_TIME), flush=True)
+    PAGE.write_text(page(known()))
+    print(PAGE)
     return 0
 
 
