@@ -19,10 +19,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from contest import CORES, CPU_TIME, OURS, machine_facts, versions
 from overnight.contract.trainers import need_recipe
 from overnight.evaluate.measure import measure
 from overnight.machine import RealMachine
 from overnight.records.env import EnvSpec
+from summary import MOST_FOREIGN
 from trainers import busy_seconds
 
 Line = dict[str, Any]
@@ -31,10 +33,6 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "benchmarks" / "LEARNING.md"
 TARGET = ROOT / "benchmarks" / "measured" / "learning.jsonl"
 EPISODE_SEEDS = range(1_000_000, 1_000_100)
-MOST_FOREIGN = 0.1
-CORES = os.cpu_count() or 1
-CPU_TIME = bool(os.environ.get("OVERNIGHT_CPU_TIME"))
-"""Whether a run gets its seconds as processor time, so that other programs cannot disturb it."""
 
 
 class Row(NamedTuple):
@@ -61,10 +59,11 @@ SEEDS = (101, 102, 103, 104, 105)
 INTRODUCTION = """# What our recipes reach in a given time
 
 Written by `make learning`: the default recipe, all cores of the machine, five train seeds that no recipe was chosen on.
-Scores are greedy means over 100 hidden episodes in Gymnasium. The bars are our own.
+Scores are greedy means over 100 hidden episodes in Gymnasium. The bars are our own. A row is of one machine and of one
+version of the trainers; the records say which.
 
-| environment | training | mean | bar | each seed | steps | others used at most |
-|---|---|---|---|---|---|---|"""
+| environment | training | cores | mean | bar | each seed | steps | others used at most |
+|---|---|---|---|---|---|---|---|"""
 
 
 def learn(row: Row, seed: int, params: dict[str, Any]) -> Line:
@@ -95,7 +94,7 @@ def learn(row: Row, seed: int, params: dict[str, Any]) -> Line:
         )
         wall, after = time.monotonic() - began, os.times()
         used = after.children_user + after.children_system - own.children_user - own.children_system
-        foreign = max(0.0, busy_seconds() - before - used) / (wall * (os.cpu_count() or 1))
+        foreign = max(0.0, busy_seconds() - before - used) / (wall * CORES)
         spec = EnvSpec(backend="gymnasium", id=row.env)
         measured = measure(RealMachine(), spec, folder, tuple(EPISODE_SEEDS))
         steps = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])["env_steps"]
@@ -120,19 +119,30 @@ def known() -> list[Line]:
     return [one for one in map(json.loads, lines) if one["cpu_time"] or one["foreign"] <= MOST_FOREIGN]
 
 
-def found(row: Row, params: Mapping[str, Any], lines: Sequence[Line], *, cpu_time: bool) -> dict[int, Line]:
-    """What is on file of a row with these parameters, by seed."""
-    asked = (row.env, row.seconds, params, cpu_time)
-    return {one["seed"]: one for one in lines if (one["env"], one["seconds"], one["params"], one["cpu_time"]) == asked}
+def asked(row: Row, *, cpu_time: bool) -> Line:
+    """What a record of this row has in common, with the recipe as it is now."""
+    params = dict(need_recipe(row.trainer, row.env).params)
+    return {"env": row.env, "seconds": row.seconds, "params": params, "cpu_time": cpu_time}
+
+
+def among(lines: Sequence[Line], wanted: Mapping[str, Any]) -> list[Line]:
+    """The records that have this in common, in the order in which they were made."""
+    return [one for one in lines if all(one[name] == value for name, value in wanted.items())]
+
+
+def by_seed(lines: Sequence[Line]) -> dict[int, Line]:
+    """The last record of each seed."""
+    return {one["seed"]: one for one in lines}
 
 
 def page(lines: Sequence[Line]) -> str:
-    """Every row that is whole, with the recipes as they are now; figures of an older recipe are left out."""
+    """Every row that is whole, as it was measured last; figures of an older recipe are left out."""
     out = [INTRODUCTION]
     for row in ROWS:
-        params = dict(need_recipe(row.trainer, row.env).params)
         for cpu_time in (False, True):
-            done = found(row, params, lines, cpu_time=cpu_time)
+            of_recipe = among(lines, asked(row, cpu_time=cpu_time))
+            made = {name: of_recipe[-1][name] for name in ("code", "machine") if of_recipe}
+            done = by_seed(among(of_recipe, made))
             if done.keys() >= set(SEEDS):
                 out.append(_row(row, [done[seed] for seed in SEEDS], cpu_time=cpu_time))
     return "\n".join(out) + "\n"
@@ -144,6 +154,7 @@ def _row(row: Row, runs: Sequence[Line], *, cpu_time: bool) -> str:
     cells = (
         row.env,
         f"{row.seconds:g} s{' of each core' if cpu_time else ''}",
+        f"{runs[0]['machine']['cores']}",
         f"{mean:.1f}",
         f"{row.bar:g}, {'held' if mean >= row.bar else 'missed'}",
         ", ".join(f"{score:.0f}" for score in scores),
@@ -156,12 +167,13 @@ def _row(row: Row, runs: Sequence[Line], *, cpu_time: bool) -> str:
 def main() -> int:
     """Measure what is missing, print the table, and write the page."""
     wanted = [row for row in ROWS if len(sys.argv) < 2 or row.env in sys.argv[1:]]
+    made = {"code": versions()[OURS.name]["code"], "machine": machine_facts()}
     for row in wanted:
-        params = dict(need_recipe(row.trainer, row.env).params)
-        done = found(row, params, known(), cpu_time=CPU_TIME)
+        known_by = asked(row, cpu_time=CPU_TIME) | made
+        done = by_seed(among(known(), known_by))
         for seed in SEEDS:
             if seed not in done:
-                done[seed] = learn(row, seed, params)
+                done[seed] = known_by | learn(row, seed, known_by["params"])
                 with TARGET.open("a") as file:
                     file.write(json.dumps(done[seed]) + "\n")
         print(_row(row, [done[seed] for seed in SEEDS], cpu_time=CPU_TIME), flush=True)

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from overnight.contract.trainers import family, recipe
 from overnight.records.codec import dumps
 from overnight.records.env import EnvSpec
@@ -98,3 +100,14 @@ def test_what_a_change_was_worth_elsewhere_has_a_row() -> None:
 def test_the_unknown_environment_is_of_no_family_and_every_night_has_a_title() -> None:
     assert family(unattended.NIGHTS["unknown"].env) is None and recipe("ppo", unattended.NIGHTS["unknown"].env) is None
     assert unattended.NIGHTS.keys() == TITLES.keys()
+
+
+def test_transfers_that_come_later_keep_what_is_known_of_their_nights_sitting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unattended, "TARGET", tmp_path / "nights.jsonl")
+    assert unattended._sat_before("warm", [CLAIM]) == {}
+    unattended.TARGET.write_text(json.dumps(night(sitting_seconds=3000.0, own_cpu=5000.0, foreign=0.02)) + "\n")
+    kept = {"sitting_seconds": 3000.0, "own_cpu": 5000.0, "foreign": 0.02}
+    assert unattended._sat_before("warm", [CLAIM]) == kept
+    assert unattended._sat_before("warm", [CLAIM | {"at": 50.0}]) == {}, "another night's sitting"

@@ -82,6 +82,12 @@ def test_a_small_removal_that_loses_exactly_the_margin_is_made_in_at_most_5_of_1
     assert wrong / len(found) <= 0.05
 
 
+def test_a_stack_of_which_every_part_carries_is_left_whole_and_said_so() -> None:
+    found = play(FAMILIES["gaussian"], additive({"c-0001": 9.0, "c-0002": 9.0}), ("c-0001", "c-0002"), 3)
+    told = "Of 2 parts, nothing was removed; c-0001, c-0002 are shown to carry the gain. "
+    assert found.says == told + "The claim is about the whole certified stack."
+
+
 def test_attribution_names_what_carries() -> None:
     found = play(FAMILIES["gaussian"], additive({"c-0001": 4.0, "c-0002": 0.0}), ("c-0001", "c-0002"), 3)
     first = found.parts[0]

@@ -1,6 +1,7 @@
 """A certified change elsewhere: the same trees, the same seeds, the one launch path, and never part of a claim."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -155,3 +156,14 @@ def test_a_run_that_is_lost_is_trained_again_and_three_losses_end_the_journey(
     said = travel(verb, params, "--budget", "3x", "--seeds", "2")
     assert said.code == 3 and "It was lost 3 times in a row" in said.stderr
     assert not list(params.at.transfers.glob("*-3x-*/transfer.json"))
+
+
+def test_with_two_runs_at_a_time_the_first_that_ends_does_not_double_the_time_that_is_left() -> None:
+    said = list[str]()
+    journey = transfer.Journey(bench=None, candidate="c-0001", seeds=3, tell=said.append)  # type: ignore[arg-type]
+    pair = transfer._Progress(journey, wanted=6, began=2, done=1, since=time.monotonic() - 600)
+    pair.begin("the third")
+    assert said == ["the third (3 of 6 runs, about 20 min left)"]
+    alone = transfer._Progress(journey, wanted=6, began=1, done=1, since=time.monotonic() - 600)
+    alone.begin("the second")
+    assert said[1] == "the second (2 of 6 runs, about 50 min left)"

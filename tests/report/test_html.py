@@ -168,6 +168,7 @@ def test_after_many_candidates_the_rejected_ones_are_folded_and_none_is_left_out
     head, _, rest = text.partition(" rejected candidates</summary>")
     assert all(f"<code>{one.id}</code> <span" in rest for one in many[-50:])
     assert all(f"<code>{one.id}</code> <span" in head for one in night().candidates if one.plant is not None)
+    assert all(text.count(f"<code>{one.id}</code> <span") == 1 for one in many)
     assert "rejected candidates</summary>" not in render_html(night())
 
 

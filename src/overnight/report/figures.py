@@ -4,6 +4,7 @@ Colours are classes that the page's style sheet fills in, so that one drawing se
 All texts that come in are untrusted and are escaped here.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -158,7 +159,7 @@ def bar_strip(bars: Sequence[Bar], *, unit: str, size: Size) -> str:
     parts += _grid_y(ticks, up, (left, size.width - 8))
     parts.append(f'<line class="zero" x1="{left:.1f}" x2="{size.width - 8:.1f}" y1="{zero:.1f}" y2="{zero:.1f}"/>')
     longest = max(len(bar.name) for bar in bars)
-    every = max(1, -(-round(CHAR * longest + 12) // max(1, round(room * 2))))
+    every = max(1, math.ceil((CHAR * longest + 8) / (2 * room)))
     for place, bar in enumerate(bars):
         middle = left + room * (place + 0.5)
         parts += _bar(bar, up, middle, min(26.0, room * 0.55))
