@@ -16,6 +16,7 @@ from typing import NamedTuple
 from overnight.report.curves import band
 from overnight.report.figures import WIDE, Level, Series, line_chart
 from overnight.report.text import number
+from peers.settings import Recipe
 from summary import Interval, Line, best, bootstrap, disturbed, final_return, mean_return, ratio
 
 ROOT = Path(__file__).parents[1]
@@ -158,7 +159,20 @@ def speed_section(results: Results) -> list[str]:
             cells = [env, NAMES[name], f"{mean(theirs, 'late_rate'):,.0f}", f"{mean(theirs, 'rate'):,.0f}"]
             cells += [f"{cores_used(theirs):.2f}", *_ratio_cells(runs.get("overnight", []), theirs, name, env)]
             lines.append(row(*cells, marks(theirs)))
-    return lines if len(lines) > 2 else ["Not measured yet: `make bench`."]
+    return [*lines, "", _recipes(results)] if len(lines) > 2 else ["Not measured yet: `make bench`."]
+
+
+def _recipes(results: Results) -> str:
+    """What all learners of the first table follow, in each environment."""
+    found = []
+    for (table, env, _), runs in results.tables.items():
+        if table == "speed":
+            recipe = Recipe.of(next(iter(runs.values()))[-1]["settings"])
+            found.append(
+                f"on {env} {recipe.num_envs} environments of {recipe.rollout_steps} steps, minibatches of "
+                f"{recipe.minibatch()}, {recipe.update_epochs} epochs, two layers of {recipe.hidden_units}"
+            )
+    return f"The recipes: {'; '.join(found)}."
 
 
 def _ratio_cells(ours: Sequence[Line], theirs: Sequence[Line], name: str, env: str) -> list[str]:
@@ -340,9 +354,9 @@ INTRODUCTION = """# Our PPO beside its peers
 Written by `make bench` and `make bench-mujoco` from measured runs; [the guide](../docs/guides/benchmarks.md) says how
 they are made. Read the tables with these five sentences in mind.
 
-1. **Same recipe** means that every learner follows our settings: 64 environments, minibatches of 512, two layers of
-   64. They suit a fast environment; somebody else's recipe would give another ratio. Under **own settings** the two
-   libraries follow the tables of rl-zoo3, which were tuned for steps and not for seconds.
+1. **Same recipe** means that every learner follows our settings, which stand under the first table. They suit a fast
+   environment; somebody else's recipe would give another ratio. In the returns for time the two libraries follow the
+   tables of rl-zoo3, which were tuned for steps and not for seconds.
 2. The peers step the vector environments that they ship with, one after another in Python; we step EnvPool. Much of
    the difference is EnvPool's. The row of PyTorch on EnvPool shows how much, and has no bar.
 3. Three seeds are few. The seeds' own values stand beside every interval, and an interval from three seeds is rough.

@@ -18,7 +18,7 @@ def line(table: str, learner: str, env: str, seed: int, **more: object) -> dict[
     """One result."""
     machine = {"cpu": "a processor", "cores": 2, "system": "Linux", "python": "3.11.7"}
     found: dict[str, Any] = {"table": table, "learner": learner, "env": env, "seed": seed, "seconds": 10.0}
-    found |= {"settings": {}, "versions": {"code": "a"}, "cpu_time": False, "foreign": 0.01, "cpu": 10.0, "wall": 10.0}
+    found |= {"settings": {"recipe": {}}, "versions": {"code": "a"}, "cpu_time": False, "foreign": 0.01, "cpu": 10.0, "wall": 10.0}
     found |= {"rate": 900.0, "late_rate": 1000.0, "steps": 9000, "end": 10.0, "not_followed": [], "machine": machine}
     return found | more
 
@@ -57,6 +57,13 @@ def test_an_empty_file_gives_a_page_that_says_so(tmp_path: Path) -> None:
 def test_a_speed_is_judged_by_its_bar(tmp_path: Path, ours: float, says: str) -> None:
     row = cells(written(tmp_path, speeds(ours, 4000.0)), "BipedalWalker-v3 | Stable-Baselines3")
     assert row[7:9] == ["3", says]
+
+
+def test_the_recipe_that_all_follow_stands_under_the_speeds(tmp_path: Path) -> None:
+    recipe = {"num_envs": 32, "rollout_steps": 64, "num_minibatches": 8, "update_epochs": 5, "hidden_units": 48}
+    runs = [one | {"settings": {"recipe": recipe}} for one in speeds(16000.0, 4000.0)]
+    says = "on BipedalWalker-v3 32 environments of 64 steps, minibatches of 256, 5 epochs, two layers of 48."
+    assert says in written(tmp_path, runs)
 
 
 def test_pytorch_on_envpool_has_no_bar(tmp_path: Path) -> None:
