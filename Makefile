@@ -8,7 +8,7 @@ ENV ?= CartPole-v1
 HOURS ?= 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help run night test check bench bench-mujoco bench-page bench-sandbox bench-search nights peers speed soak soak-nights features system reference changelog wheel clean learning
+.PHONY: help run night test check bench bench-mujoco bench-page bench-sandbox bench-search nights peers speed soak soak-nights features system reference changelog wheel clean learning parity
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -76,6 +76,9 @@ speed: $(VENV)/.ready ## measure the built-in trainers: steps a second, ms an up
 
 learning: $(VENV)/.ready ## how well the trainers learn in a given time, five seeds each; goes on where it was stopped
 	@$(BIN)/python benchmarks/learning.py
+
+parity: $(VENV)/.ready ## whether policies trained in EnvPool score the same in Gymnasium: a quarter of an hour, goes on where it was stopped
+	@$(BIN)/python benchmarks/parity.py
 
 soak-nights: $(VENV)/.ready ## ten real nights in which nothing helps and ten with a planted win; goes on where it stopped
 	@OVERNIGHT_SOAK=1 $(BIN)/python -m pytest -q -p no:xdist tests/flow/test_soak_nights.py

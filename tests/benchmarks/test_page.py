@@ -18,7 +18,14 @@ def line(table: str, learner: str, env: str, seed: int, **more: object) -> dict[
     """One result."""
     machine = {"cpu": "a processor", "cores": 2, "system": "Linux", "python": "3.11.7"}
     found: dict[str, Any] = {"table": table, "learner": learner, "env": env, "seed": seed, "seconds": 10.0}
-    found |= {"settings": {"recipe": {}}, "versions": {"code": "a"}, "cpu_time": False, "foreign": 0.01, "cpu": 10.0, "wall": 10.0}
+    found |= {
+        "settings": {"recipe": {}},
+        "versions": {"code": "a"},
+        "cpu_time": False,
+        "foreign": 0.01,
+        "cpu": 10.0,
+        "wall": 10.0,
+    }
     found |= {"rate": 900.0, "late_rate": 1000.0, "steps": 9000, "end": 10.0, "not_followed": [], "machine": machine}
     return found | more
 

@@ -52,6 +52,13 @@ def test_a_parameter_that_search_leaves_alone_is_an_option_like_the_others(name:
         pytest.param("--steps 5 --activation sine", "but one of tanh, relu", id="no choice"),
         pytest.param("--steps 5 --auditions -1", "--auditions: is -1, but 0 or more", id="below none"),
         pytest.param("--steps 0", "--steps is 0, but a training needs more than 0", id="no budget"),
+        pytest.param(
+            "--steps nan", "--steps is nan, but a training needs more than 0, and an end", id="no number of steps"
+        ),
+        pytest.param("--seconds inf", "needs more than 0, and an end", id="a budget without an end"),
+        pytest.param("--steps 5 --seed -1", "--seed is -1, but 0 or more is needed", id="a seed below 0"),
+        pytest.param("--steps 5 --cores 0", "--cores is 0, but 1 or more is needed", id="no core"),
+        pytest.param("--steps 5 --attempt-steps 5e6", "is '5e6', but a whole number in digits is needed", id="5e6"),
         pytest.param("--steps 5 --seconds 5", "not allowed with", id="two budgets"),
         pytest.param("", "one of the arguments --steps --seconds --cpu-seconds is required", id="none"),
     ],
@@ -65,9 +72,35 @@ def test_a_word_that_does_not_fit_is_told_in_one_sentence(
     assert says in capsys.readouterr().err
 
 
+def test_a_file_where_results_should_go_is_told_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "taken").touch()
+    with pytest.raises(SystemExit):
+        from_words(PPO, ["--env", "CartPole-v1", "--steps", "5", "--out", str(tmp_path / "taken")])
+    assert "taken: File exists" in capsys.readouterr().err
+
+
 def test_an_environment_without_a_recipe_is_told_which_have_one(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="none of ppo for Taxi-v3, only for CartPole"):
         from_words(PPO, ["--env", "Taxi-v3", "--steps", "5", "--recipe", "--out", str(tmp_path)])
+
+
+def test_a_trainer_without_recipes_says_who_has_some(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="--recipe: sac has none; ppo has"):
+        from_words(PPO.with_name("sac.py"), ["--env", "Hopper-v5", "--steps", "5", "--recipe", "--out", str(tmp_path)])
+
+
+@pytest.mark.parametrize("trainer", ["ppo", "sac", "dqn", "any"])
+def test_the_example_in_the_help_of_a_trainer_is_one_that_it_takes(
+    trainer: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit):
+        from_words(PPO.with_name(f"{trainer}.py"), ["--help"])
+    example = capsys.readouterr().out.rpartition("Example: ")[2].split()
+    monkeypatch.chdir(tmp_path)
+    made = from_words(PPO.with_name(f"{trainer}.py"), example)
+    assert made.order.env.id == example[1]
 
 
 def test_a_person_trains_with_one_command(tmp_path: Path) -> None:

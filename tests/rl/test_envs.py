@@ -30,6 +30,18 @@ class Echo(gymnasium.Env[Any, Any]):
         return np.reshape(action, (2, 1)), 0.0, False, False, {}
 
 
+class One(Echo):
+    """Shows the one number of the last action, and wants it as an array."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        return super().reset(seed=seed, options=options)[0][0], {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        return action.astype(np.float32), 0.0, False, False, {}
+
+
+gymnasium.register("overnight-tests/One-v0", lambda **kwargs: One(**kwargs))
 gymnasium.register("overnight-tests/Echo-v0", lambda **kwargs: Echo(**kwargs))
 
 
@@ -175,6 +187,17 @@ def test_an_action_may_be_chosen_from_several_lists() -> None:
     assert (batch.discrete, batch.choices, batch.action_size) == (True, (2, 3), 5)
     batch.reset()
     assert batch.step(np.array([[1, 2], [0, 1]], np.int32)).observations.tolist() == [[1, 2], [0, 1]]
+    batch.close()
+
+
+@pytest.mark.usefixtures("_no_envpool")
+def test_a_list_of_one_list_is_given_as_a_list_of_one() -> None:
+    space = gymnasium.spaces.MultiDiscrete([3], start=[1])
+    shape = gymnasium.spaces.Box(-10.0, 10.0, (1,))
+    batch = make(env("overnight-tests/One-v0", action_space=space, observation_space=shape), [1, 2], threads=1)
+    batch.reset()
+    assert (batch.choices, batch.no_action.shape) == ((3,), ())
+    assert batch.step(np.array([2, 0], np.int32)).observations.tolist() == [[3], [1]]
     batch.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from overnight.guest.train import Env
-from overnight.rl.envs.batched import Batch, make
+from overnight.rl.envs.batched import COMPARED, Batch, make
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("envpool") is None, reason="EnvPool is not installed")
 
@@ -24,6 +24,7 @@ def angles(seen: NDArray[Any]) -> NDArray[Any]:
 
 
 CLASSIC: dict[str, State] = {
+    "CartPole-v0": lambda seen: seen,
     "CartPole-v1": lambda seen: seen,
     "Acrobot-v1": angles,
     "MountainCar-v0": lambda seen: seen,
@@ -96,3 +97,8 @@ def test_both_backends_have_the_same_spaces_and_the_same_limit(env: str, monkeyp
         facts.append((one.choices, one.action_size, one.observation_size, bounds))
         one.close()
     assert facts[0] == facts[1]
+
+
+def test_every_task_of_classic_control_that_envpool_may_step_is_compared_here() -> None:
+    entries = {env: str(gymnasium.spec(env).entry_point) for env in COMPARED}
+    assert CLASSIC.keys() == {env for env, entry in entries.items() if ".classic_control" in entry}

@@ -3,8 +3,9 @@
 import importlib.util
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from overnight.guest.box2d import spare_pygame
 from overnight.guest.train import Env
-from overnight.rl.envs.batched import Batch, make
+from overnight.rl.envs.batched import COMPARED, Batch, make
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("envpool") is None, reason="EnvPool is not installed"),
@@ -21,24 +22,37 @@ pytestmark = [
 ]
 
 
-class Hidden(NamedTuple):
-    """What an observation of a MuJoCo environment does not show of its state."""
+State = Callable[[NDArray[Any]], NDArray[Any] | None]
+"""From what an observation shows to positions and speeds, or to None where it does not show all of them."""
 
-    positions: int
-    """The first so many positions, which are where the body stands; they are taken as 0."""
-    most: float = np.inf
-    """The speed from which on it shows this speed instead."""
+
+def behind(hidden: int, most: float = np.inf) -> State:
+    """All but so many positions, taken as 0 because they only say where the body stands.
+
+    An observation that reaches `most` may be cut there, and shows less.
+    """
+    return lambda seen: None if np.abs(seen).max() >= most else np.concatenate([np.zeros(hidden), seen])
+
+
+def two_joints(seen: NDArray[Any]) -> NDArray[Any] | None:
+    """A cart, two angles as sines and cosines, three speeds up to 10, and a force."""
+    angles, speeds = np.arctan2(seen[1:3], seen[3:5]), seen[5:8]
+    return None if np.abs(speeds).max() >= 10 else np.concatenate([seen[:1], angles, speeds])
 
 
 MUJOCO = {
-    "Hopper-v5": Hidden(1, 10),
-    "Walker2d-v5": Hidden(1, 10),
-    "HalfCheetah-v5": Hidden(1),
-    "Swimmer-v5": Hidden(2),
-    "InvertedPendulum-v5": Hidden(0),
+    "Hopper-v5": behind(1, 10),
+    "Walker2d-v5": behind(1, 10),
+    "HalfCheetah-v5": behind(1),
+    "Swimmer-v5": behind(2),
+    "InvertedPendulum-v5": behind(0),
+    "InvertedDoublePendulum-v5": two_joints,
 }
 """Environments whose state follows from an observation."""
-BY_EPISODES = ("BipedalWalker-v3", "LunarLander-v3", "LunarLanderContinuous-v3", "Ant-v5", "Humanoid-v5", "Reacher-v5")
+BY_EPISODES = (
+    *("BipedalWalker-v3", "BipedalWalkerHardcore-v3", "LunarLander-v3", "LunarLanderContinuous-v3"),
+    *("Ant-v5", "Humanoid-v5", "HumanoidStandup-v5", "Pusher-v5", "Reacher-v5"),
+)
 """Environments into which no whole state can be put: their episodes are compared instead."""
 
 
@@ -54,21 +68,21 @@ def batch(env: str, seeds: list[int]) -> Batch:
 
 @pytest.mark.parametrize("env", MUJOCO)
 def test_one_step_from_the_same_state_is_the_same_in_both_backends(env: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pool, rng, hidden = batch(env, list(range(8))), np.random.default_rng(0), MUJOCO[env]
+    pool, rng = batch(env, list(range(8))), np.random.default_rng(0)
     assert pool.backend == "envpool"
     one: Any = gymnasium.make(env).unwrapped
     one.reset(seed=0)
-    places, speeds = one.model.nq, one.model.nv
+    places = one.model.nq
     monkeypatch.setattr(pool, "_flat", lambda observations: observations)  # as doubles: a stiff contact needs them
     compared, seen = 0, pool.reset()
     for _ in range(60):
         actions, resetting = rng.uniform(*pool.bounds(), (pool.num_envs, pool.action_size)), pool.resetting
         step = pool.step(actions)
         for lane in np.flatnonzero(~resetting):
-            state = np.concatenate([np.zeros(hidden.positions), seen[lane]])
-            if np.abs(state[places:]).max() >= hidden.most:
+            state = MUJOCO[env](seen[lane])
+            if state is None:
                 continue
-            one.set_state(state[:places], state[places : places + speeds])
+            one.set_state(state[:places], state[places:])
             observation, reward, terminated, _, _ = one.step(actions[lane])
             np.testing.assert_allclose(step.observations[lane], observation, atol=1e-5, rtol=1e-5)
             assert step.rewards[lane] == pytest.approx(float(reward), abs=1e-5, rel=1e-5)
@@ -111,3 +125,14 @@ def test_the_same_policy_has_the_same_episodes_in_both_backends(env: str, monkey
     noise = np.sqrt((pool.var(0) + one.var(0)) / 48)
     assert (np.abs(apart) <= 4 * noise + 1e-9).all(), f"{env}: {pool.mean(0)} and {one.mean(0)}, noise {noise}"
     assert 0.5 <= (pool.std(0)[0] + 1e-3) / (one.std(0)[0] + 1e-3) <= 2
+
+
+def test_every_simulated_world_that_envpool_may_step_is_compared_here_and_no_other_is_stepped_by_it() -> None:
+    entries = {env: str(gymnasium.spec(env).entry_point) for env in COMPARED}
+    assert {*MUJOCO, *BY_EPISODES} == {env for env, entry in entries.items() if ".classic_control" not in entry}
+    one = batch("Hopper-v4", [1])
+    assert (one.backend, one.why) == (
+        "gymnasium",
+        "EnvPool was not compared with Gymnasium in Hopper-v4; training on Gymnasium",
+    )
+    one.close()

@@ -52,6 +52,11 @@ def zeros(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.zeros(len(x), np.int32), np.zeros(len(x), np.int32)
 
 
+def test_a_ring_that_this_machine_cannot_hold_is_refused_with_a_sentence() -> None:
+    with pytest.raises(batched.UnsupportedEnv, match=r"`replay_size` of 1,000,000,000 takes .* GiB"):
+        Replay(1_000_000_000, 27_648, np.zeros(3, np.float32))
+
+
 def test_a_full_ring_forgets_the_oldest_first() -> None:
     replay = Replay(5, 1, np.zeros((), np.int32))
     replay.add(rows(1, 2, 3))

@@ -193,6 +193,14 @@ def test_a_run_that_goes_on_from_a_checkpoint_ends_as_if_it_had_never_stopped(
     assert lines(gone_on)[-1]["wall_seconds"] > facts["wall_seconds"]
 
 
+def test_a_training_goes_on_only_from_a_checkpoint_of_the_same_order(trained: Trained) -> None:
+    whole = trained("whole", "ppo", 1024, checkpoints=2)
+    with pytest.raises(SystemExit, match="of a training with another gamma; delete it"):
+        trained("other gamma", "ppo", 1024, begin=whole, checkpoints=2, gamma=0.9)
+    with pytest.raises(SystemExit, match="of a training with another budget; delete it"):
+        trained("longer", "ppo", 2048, begin=whole, checkpoints=2)
+
+
 def test_checkpoints_change_nothing_before_the_first_of_them(trained: Trained) -> None:
     with_one, without = trained("with", "ppo", 1024, checkpoints=2), trained("without", "ppo", 1024)
     differ = [a["policy_loss"] != b["policy_loss"] for a, b in zip(lines(with_one), lines(without), strict=True)]
@@ -365,7 +373,7 @@ def test_of_several_beginnings_the_one_that_rehearses_best_goes_on(tmp_path: Pat
     state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
     begun, best = [np.asarray(state.learner.weights)], leaning(state, 1)
     for stint, towards in enumerate((0, 1, 0)):
-        state.steps = 5_000 * (stint + 1) - 10
+        state.steps += 5_000 - 10  # each has a twentieth of the budget, whatever the rehearsals before it took
         assert not state.stint_is_over(training)
         state.steps += 20
         assert state.stint_is_over(training)
@@ -378,6 +386,85 @@ def test_of_several_beginnings_the_one_that_rehearses_best_goes_on(tmp_path: Pat
     assert state.learner.count == 1, "the moments of the optimiser are those of the best beginning, too"
     assert state.best == 20 and not state.stint_is_over(training)
     assert state.progress(training) == pytest.approx(training.share(state.steps)), "schedules do not begin anew"
+
+
+def test_auditions_choose_how_the_first_attempt_begins_whose_steps_count_from_their_end(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"env": "overnight-tests/Lever-v0", "rehearsal_episodes": 4, "auditions": 2}
+    training = Training(order("ppo", 100_000, attempt_steps=6_000, **more), tmp_path)
+    state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
+    for _ in range(2):
+        state.steps += 5_000
+        assert state.progress(training) == pytest.approx(training.share(state.steps)), "an audition is no attempt"
+        state.end_stint(training)
+    begins, attempt = state.steps, state.attempt
+    state.steps = begins + 3_000
+    assert state.progress(training) == pytest.approx(0.5) and not state.stint_is_over(training)
+    state.steps = begins + 6_000
+    assert state.stint_is_over(training) and state.attempt == attempt == 2
+
+
+def test_an_audition_rehearses_at_its_end_and_not_before(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"env": "overnight-tests/Lever-v0", "rehearsal_episodes": 4, "auditions": 1}
+    training = Training(order("ppo", 100_000, rehearsals=33, **more), tmp_path)
+    state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
+    state.steps, state.average = 3_500, leaning(state, 1)
+    state.keep(training)
+    assert state.best is None and not (tmp_path / "policy").exists()
+    state.steps, state.average = 5_000, leaning(state, 0)
+    state.end_stint(training)
+    assert state.best == 0 and state.attempt == 1
+
+
+@pytest.mark.parametrize("more", [{"auditions": 2}, {"attempt_steps": 5_000}])
+def test_what_was_learnt_stays_where_the_training_is_over_while_it_rehearses(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    lever: dict[str, Any] = {"env": "overnight-tests/Lever-v0", "rehearsal_episodes": 4}
+    training = Training(order("ppo", 100_000, **lever, **more), tmp_path)
+    state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
+    state.steps, learnt = 5_000, leaning(state, 1)
+    state.average, state.learner = learnt, state.learner._replace(weights=learnt)
+    assert state.stint_is_over(training)
+    training.stopping = True  # SIGTERM, in the middle of the rehearsal
+    state.end_stint(training)
+    state.offer(training)
+    np.testing.assert_array_equal(state.average, learnt)
+    act = architectures.load(tmp_path / "policy")
+    assert act(np.zeros((3, 2), np.float32), np.ones(3, bool)).tolist() == [1, 1, 1]
+
+
+def test_more_auditions_than_a_budget_holds_are_refused(trained: Trained) -> None:
+    with pytest.raises(SystemExit, match="`auditions` is 20, but 10 is the most"):
+        trained("many", "ppo", 2048, auditions=20)
+
+
+def test_a_metered_training_begins_new_episodes_after_each_rehearsal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training(order("ppo", 100_000, env="overnight-tests/Lever-v0", rehearsal_episodes=2), tmp_path)
+    state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
+    made: list[tuple[int, ...]] = []
+    begin = state.new_lanes
+
+    def new_lanes() -> Any:
+        made.append(tuple(state._leg_seeds()))
+        return begin()
+
+    monkeypatch.setattr(importlib.import_module("overnight.rl.course"), "is_metered", lambda: True)
+    monkeypatch.setattr(state, "new_lanes", new_lanes)
+    for _ in range(2):
+        state.offer(training)
+    assert len(made) == 2 and len({tuple(state._seeds((0,), 4)), *made}) == 3
+
+
+def test_no_minibatch_has_less_than_eight_samples(trained: Trained) -> None:
+    tiny = {"num_envs": 2, "rollout_steps": 16, "update_epochs": 1}
+    many, four = (
+        trained("many", "ppo", 256, num_minibatches=64, **tiny),
+        trained("four", "ppo", 256, num_minibatches=4, **tiny),
+    )
+    assert weights(many) == weights(four)
+    assert all(line["policy_loss"] for line in lines(many))
 
 
 def test_a_training_that_goes_on_after_its_auditions_ends_as_if_it_had_never_stopped(trained: Trained) -> None:
@@ -476,6 +563,37 @@ def test_the_mean_of_the_network_goes_on_after_a_kill_as_if_nothing_had_happened
 def test_a_trainer_says_which_actions_it_cannot_learn(trained: Trained, trainer: str, env: str) -> None:
     with pytest.raises(Exception, match=f"{env}: {trainer} needs"):
         trained("wrong", trainer, 64, env=env)
+
+
+@pytest.mark.parametrize("trainer", ["sac", "dqn"])
+def test_a_lap_of_many_updates_ends_with_the_training(
+    trained: Trained, trainer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    updates, made = module(trainer).update, []
+
+    def stop_after_two(*told: Any) -> Any:
+        made.append(told)
+        if len(made) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return updates(*told)
+
+    monkeypatch.setattr(module(trainer), "update", stop_after_two)
+    trained("long", trainer, 4096, updates_per_step=8.0, lap_steps=64, num_envs=8, random_steps=0)
+    assert len(made) == 2, "one lap has 4,096 updates, in 16 rounds"
+
+
+def test_where_a_lap_earns_less_than_one_update_every_so_many_laps_have_one(
+    trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    updates, made = module("dqn").update, []
+
+    def counted(*told: Any) -> Any:
+        made.append(told)
+        return updates(*told)
+
+    monkeypatch.setattr(module("dqn"), "update", counted)
+    trained("seldom", "dqn", 320, updates_per_step=0.0625, lap_steps=1, num_envs=1, random_steps=0)
+    assert len(made) == 320 / 16
 
 
 def test_ppo_learns_to_choose_from_two_lists_at_once(trained: Trained) -> None:

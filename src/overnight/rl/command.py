@@ -20,6 +20,12 @@ from overnight.guest.train import Budget, Env, Order, Training, limit_threads, l
 _UNITS = {"steps": "env_steps", "seconds": "wall_seconds", "cpu_seconds": "cpu_seconds"}
 _TOLD_SECONDS = 2.0
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
+_EXAMPLES = {
+    "ppo": "--env BipedalWalker-v3 --recipe --seconds 300 --seed 1",
+    "sac": "--env Pendulum-v1 --seconds 60 --seed 1",
+    "dqn": "--env CartPole-v1 --seconds 30 --seed 1",
+    "any": "--env Pendulum-v1 --seconds 60 --seed 1 --algorithm sac",
+}
 
 
 class Spoken(Training):
@@ -64,10 +70,17 @@ def from_words(trainer: Path, words: Sequence[str]) -> Training:
     params |= {one["name"]: value for one in declared if (value := getattr(said, one["name"])) is not None}
     unit = next(name for name in _UNITS if getattr(said, name) is not None)
     amount = getattr(said, unit)
-    if amount <= 0:
-        parser.error(f"--{unit.replace('_', '-')} is {amount:g}, but a training needs more than 0")
+    if not 0 < amount < math.inf:
+        parser.error(f"--{unit.replace('_', '-')} is {amount:g}, but a training needs more than 0, and an end")
+    if said.seed < 0:
+        parser.error(f"--seed is {said.seed}, but 0 or more is needed")
+    if said.cores < 1:
+        parser.error(f"--cores is {said.cores}, but 1 or more is needed")
     out = said.out or Path("runs") / f"{trainer.stem}-{re.sub(r'[^A-Za-z0-9.-]', '-', said.env)}-{said.seed}"
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--out {out}: {error.strerror}")
     for name in ("metrics.jsonl", "ready"):
         if not (out / "checkpoint").is_dir():  # a training that goes on keeps what it told
             (out / name).unlink(missing_ok=True)
@@ -89,8 +102,8 @@ def _parser(trainer: str, declared: list[dict[str, Any]]) -> argparse.ArgumentPa
     parser = argparse.ArgumentParser(
         prog=f"python -m overnight.rl.trainers.{trainer}",
         usage="%(prog)s --env ID (--seconds N | --steps N | --cpu-seconds N) [options] [parameters]",
-        description=f"Train {trainer.upper()} once, and leave policy/ and metrics.jsonl in a folder.",
-        epilog="Example: --env BipedalWalker-v3 --recipe --seconds 300 --seed 1",
+        description=f"{_what(trainer)}, and leave policy/ and metrics.jsonl in a folder.",
+        epilog=f"Example: {_EXAMPLES[trainer]}",
         allow_abbrev=False,
     )
     parser.add_argument("--env", required=True, help="the environment's id in Gymnasium, or package.module:Id")
@@ -101,16 +114,31 @@ def _parser(trainer: str, declared: list[dict[str, Any]]) -> argparse.ArgumentPa
         "--cpu-seconds", type=float, help="the budget in processor seconds, which others cannot disturb"
     )
     parser.add_argument("--seed", type=int, default=1, help="the train seed (1)")
-    parser.add_argument("--recipe", action="store_true", help="begin from Overnight's setting for this family")
+    parser.add_argument(
+        "--recipe", action="store_true", help="begin from Overnight's own setting for such environments; ppo has some"
+    )
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="cores to use (all)")
-    parser.add_argument("--device", default="cpu", help="cpu, auto, gpu or cuda:1 (cpu)")
-    parser.add_argument("--out", type=Path, help="where results go (runs/TRAINER-ENV-SEED)")
+    parser.add_argument(
+        "--device", default="cpu", help="what updates are computed on: cpu; gpu or cuda:1, or no training; auto (cpu)"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="where results go; from a checkpoint/ there it goes on (runs/TRAINER-ENV-SEED)"
+    )
     group = parser.add_argument_group("parameters")
     for one in declared:
         names = {f"--{one['name'].replace('_', '-')}", f"--{one['name']}"}
         says = f"{one['says']} ({json.dumps(one['default'])})".replace("%", "%%")
         group.add_argument(*sorted(names), dest=one["name"], type=_reader(one), metavar="VALUE", help=says)
     return parser
+
+
+def _what(trainer: str) -> str:
+    if trainer != "any":
+        return f"Train {trainer.upper()} once"
+    return (
+        "Train once with what --algorithm names (the defaults shown are those of ppo; sac and dqn have their own, and "
+        "what the chosen one does not read is ignored)"
+    )
 
 
 def _reader(one: dict[str, Any]) -> Callable[[str], Any]:
@@ -128,7 +156,8 @@ def _reader(one: dict[str, Any]) -> Callable[[str], Any]:
         try:
             value = (int if one["type"] == "int" else float)(word)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"is {word!r}, but a number is needed") from None
+            kind = "a whole number in digits" if one["type"] == "int" else "a number"
+            raise argparse.ArgumentTypeError(f"is {word!r}, but {kind} is needed") from None
         if "low" in one and not one["low"] <= value <= one["high"]:
             raise argparse.ArgumentTypeError(f"is {word}, but {one['low']:g} to {one['high']:g} is declared")
         if "low" not in one and value < 0:
@@ -145,5 +174,7 @@ def _recipe(trainer: Path, env: str) -> dict[str, Any]:
     for one in known:
         if base in one["envs"]:
             return dict(one["params"])
-    names = ", ".join(name for one in known for name in one["envs"]) or "nothing"
+    if not known:
+        sys.exit(f"--recipe: {trainer.stem} has none; ppo has")
+    names = ", ".join(name for one in known for name in one["envs"])
     sys.exit(f"--recipe: there is none of {trainer.stem} for {env}, only for {names}")

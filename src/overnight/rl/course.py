@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from overnight.guest.steps import is_metered
+from overnight.guest.steps import Refused, is_metered
 from overnight.guest.train import Order, Training
 from overnight.rl.envs import batched
 from overnight.rl.files import Checkpoint, read_checkpoint, write_checkpoint
@@ -23,12 +23,14 @@ from overnight.rl.settings import prepare_device
 Array = NDArray[Any]
 _COUNTERS = (
     *("steps", "saved", "leg", "best", "rehearsal_share", "whole_share", "rehearsal_episodes"),
-    *("attempt", "attempt_from_step", "attempt_from_share"),
+    *("attempt", "attempt_from_step", "attempt_from_share", "interruptions"),
 )
 _REHEARSING = 0.1
 """The share of what is spent that rehearsals may have taken when another one begins."""
 _AUDITION = 0.05
 """The share of the budget that each beginning gets where several are tried."""
+MOST_AUDITIONS = 10
+"""With so many, beginnings and their rehearsals take most of the budget."""
 _LONGEST_REHEARSAL = 0.05
 """The share of the budget at which a rehearsal is given up."""
 _MORE = 3
@@ -84,6 +86,10 @@ class Course(ABC):
         """How many auditions and attempts there were before this one."""
         self._leader: dict[str, Array] = {}
         """What the best audition so far had learnt."""
+        self._audition_from_share = 0.0
+        """The spent share of the budget at which this audition began."""
+        self.interruptions = 0
+        """How many rehearsals took a metered training out of its environments."""
         self.attempt_from_step, self.attempt_from_share = 0, 0.0
         """The steps, and the spent share of the budget, at which this attempt began."""
         self.stepped_by: dict[str, str] = {}
@@ -130,8 +136,10 @@ class Course(ABC):
         return made
 
     def _leg_seeds(self) -> list[int]:
-        key = (0, self.leg, self.attempt) if self.attempt else (0, self.leg) if self.leg else (0,)
-        return self._seeds(key, self._num_envs)
+        key = [0, self.leg, self.attempt, self.interruptions]
+        while len(key) > 1 and not key[-1]:
+            key.pop()
+        return self._seeds(tuple(key), self._num_envs)
 
     def _seeds(self, key: tuple[int, ...], count: int) -> list[int]:
         """Seeds of so many environments, which only this key gives."""
@@ -145,6 +153,11 @@ class Course(ABC):
         if folder is None:
             return
         facts, arrays = read_checkpoint(folder)
+        asked, before = _asked(self.order), facts["asked"]
+        other = sorted(name for name in asked.keys() | before.keys() if asked.get(name) != before.get(name))
+        if other or arrays.keys() != self.arrays().keys():
+            what = ", ".join(other) or "trainer"
+            sys.exit(f"checkpoint/ is of a training with another {what}; delete it, or write elsewhere")
         for name in _COUNTERS:
             setattr(self, name, facts[name])
         self.for_actions.bit_generator.state, self.for_updates.bit_generator.state = facts["random"]
@@ -160,10 +173,11 @@ class Course(ABC):
         """How far this attempt's schedules have come, from 0 to 1: by its steps, or by what it found of the budget.
 
         Whichever is further counts. Attempts are compared by rehearsing, so where nothing rehearses, there is one.
+        Auditions belong to the first of them, whose steps are counted from their end.
         """
         found = 1 - self.attempt_from_share
         of_budget = (training.share(self.steps) - self.attempt_from_share) / found if found > 0 else 1.0
-        if not self.attempt_steps or not self.rehearsal_episodes:
+        if not self.attempt_steps or not self.rehearsal_episodes or self.is_auditioning():
             return of_budget
         return min(max(of_budget, (self.steps - self.attempt_from_step) / self.attempt_steps), 1.0)
 
@@ -176,23 +190,26 @@ class Course(ABC):
         if training.spent(self.steps):
             return False
         if self.is_auditioning():
-            return training.share(self.steps) >= _AUDITION * (self.attempt + 1)
+            return training.share(self.steps) >= self._audition_from_share + _AUDITION
         return self.progress(training) >= 1
 
     def end_stint(self, training: Training) -> None:
         """Offer what was learnt, and begin anew; after the last audition, go on with what the best of them had learnt.
 
-        Where an audition shows that rehearsing takes too long to choose by, what is there goes on.
+        Where an audition shows that rehearsing takes too long to choose by, what is there goes on; and so it does
+        where the training is over meanwhile, because new weights would be all that is left of it.
         """
         auditioned = self.is_auditioning()
         if self.offer(training) and auditioned:
             self._leader = self.arrays()
-        self.saved = training.share(self.steps)
-        if auditioned and not self.is_auditioning():
+        self.saved = self._audition_from_share = training.share(self.steps)
+        if training.spent(self.steps) or (auditioned and not self.is_auditioning()):
             return
         self.attempt += 1
+        if not self.is_auditioning():
+            self.attempt_from_step = self.steps
         if not auditioned:
-            self.attempt_from_step, self.attempt_from_share = self.steps, self.saved
+            self.attempt_from_share = self.saved
         if not auditioned or self.is_auditioning():
             self.begin_anew()
         else:
@@ -202,14 +219,16 @@ class Course(ABC):
     def keep(self, training: Training) -> None:
         """Save the policy where another part of the budget is spent, and everything where a leg is over.
 
-        A training that is killed in its auditions begins with the first of them, so nothing of them is saved.
-        Rehearsals take about a tenth of the budget: none begins while those before it have taken more than that.
+        Nothing of an audition is saved before its end: one that is killed begins with the first of them. Rehearsals
+        take about a tenth of the budget: none begins while those before it have taken more than that.
         """
+        if self.is_auditioning():
+            return
         share = training.share(self.steps)
         if share >= self.saved + 1 / self.offers and self.rehearsal_share <= _REHEARSING * share:
             self.offer(training)
             self.saved = share = training.share(self.steps)
-        if share < 1 and int(share * self._checkpoints) > self.leg and not self.is_auditioning():
+        if share < 1 and int(share * self._checkpoints) > self.leg:
             self.leg = int(share * self._checkpoints)
             training.save_checkpoint(lambda folder: write_checkpoint(folder, self._checkpoint(training)))
             self.enter_new_envs()
@@ -238,6 +257,7 @@ class Course(ABC):
             further = self._played(training, _FURTHER, _MORE * self.rehearsal_episodes)
             found = None if further is None else (found + _MORE * further) / (1 + _MORE)
         if is_metered():
+            self.interruptions += 1
             self.enter_new_envs()  # the broker has let the old ones go
         self.rehearsal_share += training.share(self.steps) - before
         if not self.rehearsal_episodes:
@@ -266,8 +286,16 @@ class Course(ABC):
     def _checkpoint(self, training: Training) -> Checkpoint:
         facts: dict[str, Any] = {name: getattr(self, name) for name in _COUNTERS}
         facts |= {"wall_seconds": training.wall_seconds(), "cpu_seconds": training.cpu_seconds()}
+        facts["asked"] = _asked(self.order)
         facts["random"] = [rng.bit_generator.state for rng in (self.for_actions, self.for_updates)]
         return Checkpoint(facts, self.arrays())
+
+
+def _asked(order: Order) -> dict[str, Any]:
+    """What decides how a training ends: one that goes on must be asked for the same."""
+    env, budget = order.env, order.budget
+    about = {"environment": [env.id, dict(env.kwargs), env.max_episode_steps, env.clip_actions]}
+    return about | {"train seed": order.train_seed, "budget": [budget.amount, budget.unit], **order.params}
 
 
 def run(train: Callable[[Training], None], training: Training) -> None:
@@ -275,5 +303,5 @@ def run(train: Callable[[Training], None], training: Training) -> None:
     prepare_device(training.order)
     try:
         train(training)
-    except batched.UnsupportedEnv as error:
+    except (batched.UnsupportedEnv, Refused) as error:
         sys.exit(str(error))

@@ -1,5 +1,6 @@
 """What off-policy trainers remember: a ring of transitions, and the vector environments that fill it."""
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,7 +30,13 @@ class Replay:
     """A ring that forgets the oldest transition first."""
 
     def __init__(self, capacity: int, observation_size: int, action: Array) -> None:
-        """Make room for so many transitions with actions like this one."""
+        """Make room for so many transitions with actions like this one, or say that no machine like this one has it."""
+        needed = capacity * 4 * (2 * observation_size + action.size + 2)
+        if needed > (there := os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")):
+            raise batched.UnsupportedEnv(
+                f"params: a `replay_size` of {capacity:,} takes {needed / 2**30:.0f} GiB with observations of "
+                f"{observation_size:,} numbers, but this machine has {there / 2**30:.0f} GiB"
+            )
         numbers, wide = np.zeros((2, capacity), np.float32), (2, capacity, observation_size)
         seen = np.zeros(wide, np.float32)
         actions = np.zeros((capacity, *action.shape), action.dtype)
@@ -60,6 +67,11 @@ class Replay:
         self.next, self.size = int(arrays["replay.next"]), len(arrays["replay.reward"])
         for name, part in self.rows._asdict().items():
             part[: self.size] = arrays[f"replay.{name}"]
+
+
+def is_due(updates_per_step: float, steps: int, lap: int) -> bool:
+    """Whether a lap that ended with so many steps is learnt from: each, or every so many that earn one update."""
+    return updates_per_step * lap >= 1 or int(updates_per_step * steps) > int(updates_per_step * (steps - lap))
 
 
 MOST_UPDATES = 256

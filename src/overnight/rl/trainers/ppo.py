@@ -34,7 +34,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 from overnight.rl import stopwatch  # noqa: E402
-from overnight.rl.course import Course, run  # noqa: E402
+from overnight.rl.course import MOST_AUDITIONS, Course, run  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
 from overnight.rl.lanes import Lanes  # noqa: E402
 from overnight.rl.moments import Moments  # noqa: E402
@@ -57,7 +57,7 @@ class Parameters(Neutral):
     rollout_growth: int = 1
     """Factor by which rollouts are longer at the end of the budget than at first; it grows in doublings."""
     num_minibatches: int = 4
-    """Parts into which one rollout is split for the updates."""
+    """Parts into which one rollout is split for the updates; fewer where a part would have less than 8 samples."""
     update_epochs: int = 4
     """Passes over one rollout."""
     gamma: float = 0.99
@@ -108,6 +108,8 @@ class Parameters(Neutral):
     """Parts of the budget after which the whole training is saved, to go on from after a kill; 0 saves none."""
 
 
+FEWEST = 8
+"""Samples in a minibatch: advantages that are normalised among very few say little, and one alone says nothing."""
 METRICS = (
     *("episodic_return", "episodic_length", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction"),
     *("gradient_norm", "explained_variance", "learning_rate", *stopwatch.METRICS),
@@ -120,6 +122,8 @@ def parameters(given: Mapping[str, Any]) -> Parameters:
     for name in ("rollout_growth", "rehearsals"):
         if getattr(p, name) < 1:
             sys.exit(f"params: `{name}` is {getattr(p, name)}, but 1 or more is needed")
+    if p.auditions > MOST_AUDITIONS:
+        sys.exit(f"params: `auditions` is {p.auditions}, but {MOST_AUDITIONS} is the most")
     return p
 
 
@@ -399,7 +403,7 @@ def train(training: Training) -> None:
     state = State(training.order, p)
     sys.stderr.write(f"{state.sampler.envs.like.why}\n")
     dials = {name: np.float32(value) for name, value in asdict(p).items() if isinstance(value, float | bool)}
-    parts = min(p.num_minibatches, p.num_envs * p.rollout_steps)
+    parts = min(p.num_minibatches, max(1, p.num_envs * p.rollout_steps // FEWEST))
     state.begin(training)  # imports are done; what compiles from here on is part of the budget
     weights, watch = np.asarray(state.learner.weights), stopwatch.Stopwatch(training.order.cores)
     while state.has_room(training, batch := p.num_envs * rollout_length(p, state.progress(training))):

@@ -37,7 +37,7 @@ from overnight.rl.course import Course, run  # noqa: E402
 from overnight.rl.envs import batched  # noqa: E402
 from overnight.rl.files import write_policy  # noqa: E402
 from overnight.rl.networks import JAX, NUMPY, Array, Layers, mlp, uniform_layers  # noqa: E402
-from overnight.rl.replay import Player, Replay, Transitions, rounds_of  # noqa: E402
+from overnight.rl.replay import Player, Replay, Transitions, is_due, rounds_of  # noqa: E402
 from overnight.rl.settings import Neutral, settings  # noqa: E402
 
 
@@ -305,20 +305,22 @@ def train(training: Training) -> None:
             break  # SIGTERM, or the end of the time
         state.steps += lap
         watch.environment += state.player.env_seconds
-        if state.steps >= p.random_steps:
+        if state.steps >= p.random_steps and is_due(p.updates_per_step, state.steps, lap):
             state.rate = np.float32(p.learning_rate * (1 - share if p.anneal_learning_rate else 1))
             with watch.learning():
                 told = dials | {"learning_rate": state.rate}
                 for updates in rounds:
                     state.learner, metrics = update(state.learner, *state.drawn(updates), told, p.activation)
+                    if training.spent(state.steps - lap):
+                        break  # SIGTERM, or the end of the time
                 state.metrics = np.asarray(metrics)  # waits until the updates are done
         if state.steps - state.reported >= REPORT_STEPS:
             report(training, state, watch)
         state.keep(training)
     if state.steps > state.reported:
         report(training, state, watch)
-    if state.steps < p.random_steps:
-        sys.stderr.write(f"The budget ended within the {p.random_steps:,} random steps: the policy is untrained.\n")
+    if state.steps < max(p.random_steps, 1):
+        sys.stderr.write(f"The budget ended before anything was learnt, after {state.steps:,} steps.\n")
     state.offer(training)
     state.player.envs.close()
 
