@@ -289,6 +289,17 @@ def test_a_rehearsal_that_takes_too_much_of_the_budget_is_given_up_and_the_last_
     assert weights(long) != weights(plain), "the steps of the rehearsal were not trained with"
 
 
+@pytest.mark.parametrize(("towards", "stays"), [(0, True), (1, False)])
+def test_a_rehearsal_that_is_given_up_displaces_the_best_only_where_it_had_earned_as_much(
+    tmp_path: Path, towards: int, stays: bool
+) -> None:
+    training = Training(order("ppo", 4096, env="overnight-tests/Lever-v0", rehearsal_episodes=32), tmp_path)
+    state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
+    state.best, state.average = 5.0, leaning(state, towards)
+    assert state.offer(training) is not stays  # given up after 7 of 20 steps, each of which earns 0 or 1
+    assert (state.best, state.rehearsal_episodes) == ((5.0, 32) if stays else (None, 0))
+
+
 def test_a_policy_that_does_worse_than_an_earlier_one_is_not_kept_also_after_a_kill(trained: Trained) -> None:
     more = {"env": "overnight-tests/Waning-v0", "checkpoints": 2, "rehearsal_episodes": 4}
     whole = trained("whole", "ppo", 4096, **more)

@@ -245,8 +245,9 @@ class Course(ABC):
     def _rehearsed(self, training: Training) -> float | None:
         """The mean return of some greedy episodes, and of more where it would be kept for those; None for no answer.
 
-        It is paid for out of the budget. One that takes a twentieth of it is given up: from then on there are
-        no others, and the last policy is kept. Further episodes that would take as much are left out.
+        It is paid for out of the budget. One that takes a twentieth of it is given up. Where it had earned as much as
+        the best by then, or is the first, there are no others from then on, and the last policy is kept; else it has
+        shown to be worse. Further episodes that would take as much are left out.
         """
         first, before = self.steps, training.share(self.steps)
         found = self._played(training, _FIRST, self.rehearsal_episodes)
@@ -274,7 +275,8 @@ class Course(ABC):
         observations, totals, playing = envs.reset(), np.zeros(envs.num_envs), np.ones(envs.num_envs, bool)
         while playing.any() and not training.spent(self.steps + envs.num_envs - 1):
             if training.share(self.steps) - before > _LONGEST_REHEARSAL:
-                self.rehearsal_episodes, self.best = 0, None
+                if self.best is None or totals.mean() >= self.best:
+                    self.rehearsal_episodes, self.best = 0, None
                 break
             observations, rewards, _, _ = envs.step(self.greedy(observations))
             self.steps += envs.num_envs
