@@ -24,7 +24,6 @@ def angles(seen: NDArray[Any]) -> NDArray[Any]:
 
 
 CLASSIC: dict[str, State] = {
-    "CartPole-v0": lambda seen: seen,
     "CartPole-v1": lambda seen: seen,
     "Acrobot-v1": angles,
     "MountainCar-v0": lambda seen: seen,

@@ -127,6 +127,7 @@ def test_the_same_policy_has_the_same_episodes_in_both_backends(env: str, monkey
     assert 0.5 <= (pool.std(0)[0] + 1e-3) / (one.std(0)[0] + 1e-3) <= 2
 
 
+@pytest.mark.filterwarnings("ignore:.*out of date")
 def test_every_simulated_world_that_envpool_may_step_is_compared_here_and_no_other_is_stepped_by_it() -> None:
     entries = {env: str(gymnasium.spec(env).entry_point) for env in COMPARED}
     assert {*MUJOCO, *BY_EPISODES} == {env for env, entry in entries.items() if ".classic_control" not in entry}

@@ -618,8 +618,9 @@ def test_ppo_learns_to_choose_from_two_lists_at_once(trained: Trained) -> None:
 def test_sac_exports_the_mode_of_its_policy_within_the_bounds(trained: Trained) -> None:
     jnp, sac = jax.numpy, module("sac")
     out = trained("sac", "sac", 192, checkpoints=2)
-    state = sac.State(order("sac", 192), sac.parameters(SMALL["sac"]))
-    state.begin(Training(order("sac", 192), out))
+    asked = order("sac", 192, checkpoints=2)
+    state = sac.State(asked, sac.parameters(asked.params))
+    state.begin(Training(asked, out))
     state.save(out / "policy")
     observations = 3 * np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
     mean = mlp(state.actor, jnp.asarray(state.player.normaliser()(observations)), jax.nn.relu)[:, :1]
