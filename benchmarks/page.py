@@ -384,12 +384,11 @@ def page(results: Results, figures: Path) -> str:
         ),
         (
             "Return for time",
-            "Snapshots at every tenth of the time, each measured greedily over 10 episodes in Gymnasium, the last "
-            "policy over 200, or over 50 in older measurements. The mean return on the way is the area under the curve "
-            "divided by the time; every curve begins with what random actions score. Intervals are 90 %, by drawing "
-            "seeds and episodes anew. Stable-Baselines3 and sbx follow rl-zoo3, PyTorch follows our recipe. What was "
-            "measured by the clock and what was measured in processor time may be of different code; the last "
-            "section has the versions.",
+            "Snapshots at every tenth of the time, and of ours, where it rehearses, whenever a policy is better; "
+            "each is measured greedily over 10 episodes in Gymnasium, the last policy over 200. The mean return "
+            "on the way is the area under the curve divided by the time; every curve begins with what random "
+            "actions score. Intervals are 90 %, by drawing seeds and episodes anew. Stable-Baselines3 and sbx "
+            "follow rl-zoo3, PyTorch follows our recipe. The last section has the versions of each table.",
             lambda: return_section(results, figures),
         ),
         ("Small tasks", "The last policy over 50 episodes.", lambda: classic_section(results)),
