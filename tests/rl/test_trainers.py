@@ -420,10 +420,10 @@ def test_an_audition_rehearses_at_its_end_and_not_before(tmp_path: Path) -> None
     state = module("ppo").State(training.order, module("ppo").parameters(training.order.params))
     state.steps, state.average = 3_500, leaning(state, 1)
     state.keep(training)
-    assert state.best is None and not (tmp_path / "policy").exists()
+    assert not (tmp_path / "policy").exists()
     state.steps, state.average = 5_000, leaning(state, 0)
     state.end_stint(training)
-    assert state.best == 0 and state.attempt == 1
+    assert (state.best, state.attempt) == (0, 1)
 
 
 @pytest.mark.parametrize("more", [{"auditions": 2}, {"attempt_steps": 5_000}])
