@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from overnight.guest import steps
@@ -94,6 +94,7 @@ def test_asking_a_broker_is_the_same_as_stepping(env: str, tmp_path: Path, monke
 
 
 @given(asked=st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=40)), max_size=6))
+@example(asked=[(steps.MAKE, b"\xff" * 16)])
 def test_whatever_is_asked_is_answered_or_refused_and_never_taken_beyond_the_budget(
     asked: list[tuple[int, bytes]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -104,6 +104,13 @@ def test_the_same_seeds_give_the_same_episodes_whatever_the_threads(backend: str
     assert (first[0][0][2] != other[0][0][2]).any()
 
 
+def test_a_seed_may_be_as_great_as_a_train_seed(backend: str) -> None:
+    great, other = (played(make(env(), [2**63 + seed], threads=1), 30) for seed in (5, 6))
+    assert (great[0][0] != other[0][0]).any()
+    again = played(make(env(), [2**63 + 5], threads=1), 30)
+    np.testing.assert_array_equal(great[0][0], again[0][0])
+
+
 def test_lanes_are_the_same_environments_as_one_batch() -> None:
     pytest.importorskip("envpool")
     seeds, rng = [1, 2, 3, 4, 5], np.random.default_rng(0)

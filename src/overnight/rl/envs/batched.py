@@ -254,9 +254,10 @@ def _in_envpool(pool: ModuleType, spec: Spec, seeds: Sequence[int], threads: int
     limit = spec.max_episode_steps or gymnasium.spec(spec.id).max_episode_steps
     options = {} if limit is None else {"max_episode_steps": limit}
     threads = 1 if _is_quick(spec) else min(threads, len(seeds))
+    fitting = [seed % (1 << 31) for seed in seeds]  # it takes no greater ones, and a train seed may be one
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # EnvPool's spaces are doubles, and Gymnasium warns of rounding them
-        made = pool.make_gymnasium(spec.id, num_envs=len(seeds), num_threads=threads, seed=list(seeds), **options)
+        made = pool.make_gymnasium(spec.id, num_envs=len(seeds), num_threads=threads, seed=fitting, **options)
         _ = made.observation_space, made.action_space  # made here, once, so that the warnings end here
     return made
 
