@@ -41,7 +41,7 @@ check: $(VENV)/.ready ## format, lint, types, generated pages
 	@$(BIN)/python tools/changelog.py --check
 	@$(BIN)/python tools/features.py > /dev/null
 
-bench: $(VENV)/.ready peers ## the ledger, then our PPO beside its peers: under 100 minutes on an idle machine, goes on where it was stopped
+bench: $(VENV)/.ready peers ## the ledger, then our PPO beside its peers: about 100 minutes on an idle machine, goes on where it was stopped
 	@$(BIN)/python benchmarks/ledger.py
 	@$(BIN)/python benchmarks/bench.py
 	@$(BIN)/python benchmarks/page.py
