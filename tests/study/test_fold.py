@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from overnight.contract.draft import EnvFacts, Ground, Stated, for_env
@@ -846,6 +846,11 @@ def test_a_record_that_comes_out_of_order_is_unlawful_and_changes_nothing(
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, len(STAGES) - 1), st.lists(entries(hostile=True), max_size=12), st.booleans())
+@example(
+    0,
+    [{"kind": "created", "data": dict.fromkeys(("task", "study", "tree", "commit"), "x") | {"seed_commitment": []}}],
+    True,
+)
 def test_garbage_is_unlawful_and_changes_nothing(at: int, story: list[dict[str, Any]], rightful: bool) -> None:
     state = copy.deepcopy(stage(at))
     apply_all(state, [rightly(one) for one in story] if rightful else story)

@@ -118,11 +118,12 @@ def _created(state: StudyState, data: Data, actor: str) -> None:
     only(actor, Actor.ENGINE)
     task, study, tree, commit = (text(data[key]) for key in ("task", "study", "tree", "commit"))
     sealed = data.get("seed_commitment")
+    commitment = None if sealed is None else text(sealed)
     if not task:
         raise Unlawful("A study has a task.")
     state.task, state.study, state.tree = task, study, tree
     state.tip = state.incumbent = commit
-    state.seed_commitment = None if sealed is None else text(sealed)
+    state.seed_commitment = commitment
 
 
 def _approved(state: StudyState, data: Data, actor: str) -> None:
@@ -206,7 +207,6 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
         raise Unlawful(f"Only the engine plants candidates, but the {actor} drafted {name} as a {plant}.")
     ablates = data.get("ablates") or ""
     check_knock_out(state, data, actor)
-    sittings.go_on(state)
     state.candidates[name] = CandidateState(
         id=name,
         drafted_at=state.ledger_bytes,
@@ -222,6 +222,7 @@ def _drafted(state: StudyState, data: Data, actor: str) -> None:
         parents=[text(one) for one in data["proposal"].get("parents", ())],
         idea=text(data.get("idea") or ""),
     )
+    sittings.go_on(state)
     if actor == Actor.ENGINE and not state.baseline:
         state.baseline = name
 

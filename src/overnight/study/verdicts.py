@@ -81,11 +81,12 @@ def _certify(state: StudyState, one: CandidateState, data: Data) -> None:
     _guardrails_reported(state, one, data)
     for name in state.stack:
         check_step(state.candidates[name].state, State.ACCEPTED, Actor.JUDGE)
+    claimed = [float(data[key]) for key in ("gain", "gain_low", "gain_high")]
     for name in state.stack:
         state.candidates[name].state = State.ACCEPTED
     _count_attempt(state, certified=True)
     state.certified.append(one.id)
-    state.claimed = [float(data[key]) for key in ("gain", "gain_low", "gain_high")]
+    state.claimed = claimed
     state.stack.clear()
     state.incumbents.append(state.incumbent)
     state.incumbent = state.tip
