@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from overnight.contract.trainers import recipe
 from overnight.report.curves import band
 from overnight.report.figures import WIDE, Level, Series, line_chart
 from overnight.report.text import number
@@ -292,6 +293,9 @@ def mujoco_section(results: Results, figures: Path) -> list[str]:
         found, bar = bootstrap(ours, final_return), max(PUBLISHED[env], HIGHER_BARS.get(env, 0.0))
         cells = [env, f"{ours[0]['seconds']:g}", told(found, 0), f"{PUBLISHED[env]:,.0f}", f"{bar:,.0f}"]
         says = verdict(found, bar) + (f", with {len(ours)} of {ENOUGH} seeds" if len(ours) < ENOUGH else "")
+        today = recipe("ppo", env)
+        if today is not None and ours[-1]["settings"]["recipe"] != today.params:
+            says += ", with an earlier recipe"
         lines.append(row(*cells, says, _seeds(ours), marks(ours)))
         drawn += ["", *_figure(env, {"overnight": ours}, results.starts.get(env, 0.0), figures, "mujoco")]
     return [*lines, *drawn] if len(lines) > 2 else ["Not measured yet: `make bench-mujoco`."]

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from overnight.contract.trainers import need_recipe
+
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import page
@@ -142,15 +144,18 @@ def test_what_was_measured_by_the_clock_and_in_processor_time_stands_side_by_sid
 
 def test_mujoco_is_judged_by_the_published_return_or_by_the_higher_bar_of_ours(tmp_path: Path) -> None:
     points = [{"seconds": 5.0, "returns": [1.0]}]
+    today = {env: {"recipe": dict(need_recipe("ppo", env).params)} for env in ("Hopper-v5", "HalfCheetah-v5")}
     runs = [
-        line("mujoco", "overnight", env, seed, points=points, final=[7000.0] * 100)
-        for env in ("Hopper-v5", "HalfCheetah-v5")
+        line("mujoco", "overnight", env, seed, points=points, final=[7000.0] * 100, settings=settings)
+        for env, settings in today.items()
         for seed in (101, 102, 103)
     ]
     text = written(tmp_path, runs)
     assert cells(text, "Hopper-v5")[3:6] == ["3,613", "3,613", "held"]
     assert cells(text, "HalfCheetah-v5")[3:6] == ["6,117", "9,500", "**missed**"]
     assert cells(written(tmp_path, runs[:2]), "Hopper-v5")[5] == "held, with 2 of 3 seeds"
+    before = [run | {"settings": {"recipe": {"gamma": 0.9}}} for run in runs[:3]]
+    assert cells(written(tmp_path, before), "Hopper-v5")[5] == "held, with an earlier recipe"
 
 
 def test_a_training_that_failed_is_named(tmp_path: Path) -> None:
