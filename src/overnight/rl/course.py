@@ -153,7 +153,7 @@ class Course(ABC):
         if folder is None:
             return
         facts, arrays = read_checkpoint(folder)
-        asked, before = _asked(self.order), facts["asked"]
+        asked, before = _asked(self.order), facts.get("asked", {})  # an older version did not say
         other = sorted(name for name in asked.keys() | before.keys() if asked.get(name) != before.get(name))
         if other or arrays.keys() != self.arrays().keys():
             what = ", ".join(other) or "trainer"
